@@ -1,0 +1,77 @@
+"""Least squares and ridge regression on a context: where gradient descent would go, and the Bayes answer to noise."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from mesa_lib.learners import predict_linear
+from mesa_lib.tasks import TaskBatch
+from mesa_lib.validation import positive_number
+
+
+def least_squares_weights(
+    batch: TaskBatch, relative_cutoff: float | None = None
+) -> Float[Tensor, "*ensemble task y x"]:
+    """Minimum-norm least-squares weights W = Y^T pinv(X^T), the limit of gradient descent from W_0 = 0.
+
+    Args:
+        batch: its context is used, its queries are not.
+        relative_cutoff: singular values of X below this fraction of the largest count as zero. Default: machine
+            epsilon times max(N, d), the convention of `torch.linalg.pinv`.
+
+    Returns:
+        Shape (*ensemble, task, y, x).
+
+    Raises:
+        TypeError, ValueError: `relative_cutoff` is not a positive finite number.
+    """
+    cutoff = None if relative_cutoff is None else positive_number("relative_cutoff", relative_cutoff)
+    fitted: Tensor = torch.linalg.pinv(batch.context_x, rtol=cutoff) @ batch.context_y
+    return fitted.mT
+
+
+def least_squares(batch: TaskBatch, relative_cutoff: float | None = None) -> Float[Tensor, "*ensemble task query y"]:
+    """Predictions of the minimum-norm least-squares fit to each context; see `least_squares_weights`.
+
+    Returns:
+        Shape (*ensemble, task, query, y).
+
+    Raises:
+        TypeError, ValueError: `relative_cutoff` is not a positive finite number.
+    """
+    return predict_linear(least_squares_weights(batch, relative_cutoff), batch)
+
+
+def ridge_regression_weights(batch: TaskBatch, penalty: float) -> Float[Tensor, "*ensemble task y x"]:
+    """Ridge weights W = Y X (X^T X + penalty I)^-1, the minimiser of sum_i |W x_i - y_i|^2 + penalty |W|^2.
+
+    With targets W x + noise, W's entries N(0, tau^2) and noise N(0, sigma^2), penalty = sigma^2 / tau^2 makes this the
+    Bayes predictor (posterior mean). Note the unit: the penalty stands beside a *sum* over the context, not a mean.
+
+    Args:
+        batch: its context is used, its queries are not.
+        penalty: a positive number, on the scale of X^T X.
+
+    Returns:
+        Shape (*ensemble, task, y, x).
+
+    Raises:
+        TypeError, ValueError: `penalty` is not a positive finite number.
+    """
+    strength = positive_number("penalty", penalty)
+    identity = torch.eye(batch.x_dim, dtype=batch.context_x.dtype, device=batch.context_x.device)
+    regularised = batch.context_x.mT @ batch.context_x + strength * identity
+    fitted: Tensor = torch.linalg.solve(regularised, batch.context_x.mT @ batch.context_y)
+    return fitted.mT
+
+
+def ridge_regression(batch: TaskBatch, penalty: float) -> Float[Tensor, "*ensemble task query y"]:
+    """Predictions of ridge regression on each context; see `ridge_regression_weights`.
+
+    Returns:
+        Shape (*ensemble, task, query, y).
+
+    Raises:
+        TypeError, ValueError: `penalty` is not a positive finite number.
+    """
+    return predict_linear(ridge_regression_weights(batch, penalty), batch)

@@ -1,0 +1,244 @@
+"""Self-attention as a function of its weights; the weights are plain data.
+
+A layer of linear self-attention (the paper's equation 2) updates every token e_j by
+
+    e_j <- e_j + sum_h P_h V_h K_h^T q_{h,j},    k = W_K e,  q = W_Q e,  v = W_V e,
+
+with keys and values of the context tokens. It depends on its four factors through two products only, W_KQ = W_K^T W_Q
+and W_PV = P W_V, and on the context through one matrix only, its second moment S = sum_i e_i e_i^T:
+
+    e_j <- (I + M) e_j,    M = sum_h W_PV,h S W_KQ,h.
+"""
+
+from dataclasses import dataclass, fields
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from mesa_lib.networks.tokens import Tokens
+from mesa_lib.validation import finite_number, floating_tensor, positive_integer, same_kind
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionWeights:
+    """W_K, W_Q, W_V and P of one layer, each with a leading axis for heads and any number of ensemble axes.
+
+    The same type is returned by the random start, by every construction, by a trained network and by interpolation.
+    The factors are defined up to gauge only; compare `w_kq` and `w_pv`, after `canonicalize`, never the factors.
+
+    Shapes:
+        w_k, w_q: (*ensemble, head, qk, token)
+        w_v: (*ensemble, head, v, token)
+        w_p: (*ensemble, head, token, v); the paper calls it P
+
+    Raises:
+        TypeError: a field is no floating-point tensor, or the dtypes disagree.
+        ValueError: the shapes do not fit together.
+    """
+
+    w_k: Float[Tensor, "*ensemble head qk token"]
+    w_q: Float[Tensor, "*ensemble head qk token"]
+    w_v: Float[Tensor, "*ensemble head v token"]
+    w_p: Float[Tensor, "*ensemble head token v"]
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = floating_tensor(f"AttentionWeights.{field.name}", getattr(self, field.name), min_dims=3)
+            same_kind(f"AttentionWeights.{field.name}", value, "w_k", self.w_k)
+            if value.shape[:-2] != self.w_k.shape[:-2]:
+                raise ValueError(
+                    f"AttentionWeights.{field.name}: expected leading axes {tuple(self.w_k.shape[:-2])}, those of w_k, "
+                    f"got {tuple(value.shape[:-2])}"
+                )
+        token = self.token_dim
+        wanted = {
+            "w_q": tuple(self.w_k.shape[-2:]),
+            "w_v": (self.w_v.shape[-2], token),
+            "w_p": (token, self.w_v.shape[-2]),
+        }
+        for name, shape in wanted.items():
+            got = tuple(getattr(self, name).shape[-2:])
+            if got != shape:
+                raise ValueError(f"AttentionWeights.{name}: expected a matrix of shape {shape}, got {got}")
+
+    @property
+    def token_dim(self) -> int:
+        """Size of a token."""
+        return self.w_k.shape[-1]
+
+    @property
+    def num_heads(self) -> int:
+        """Number of heads."""
+        return self.w_k.shape[-3]
+
+    @property
+    def w_kq(self) -> Float[Tensor, "*ensemble head token token"]:
+        """W_K^T W_Q: the bilinear form that scores a key against a query. Shape (*ensemble, head, token, token)."""
+        return self.w_k.mT @ self.w_q
+
+    @property
+    def w_pv(self) -> Float[Tensor, "*ensemble head token token"]:
+        """P W_V: what an attended token adds to the reader. Shape (*ensemble, head, token, token)."""
+        return self.w_p @ self.w_v
+
+    def to(self, dtype: torch.dtype | None = None, device: torch.device | str | None = None) -> "AttentionWeights":
+        """The same weights in another dtype or on another device."""
+        return AttentionWeights(*(getattr(self, field.name).to(dtype=dtype, device=device) for field in fields(self)))
+
+    def detach(self) -> "AttentionWeights":
+        """The same weights, cut off from autograd."""
+        return AttentionWeights(*(getattr(self, field.name).detach() for field in fields(self)))
+
+
+def context_moment(
+    context: Float[Tensor, "*ensemble task context token"],
+) -> Float[Tensor, "*ensemble task token token"]:
+    """S = sum_i e_i e_i^T over a context, the only thing that linear attention keeps of it.
+
+    Returns:
+        Shape (*ensemble, task, token, token).
+    """
+    return context.mT @ context
+
+
+def moment_fast_weights(
+    weights: AttentionWeights, moment: Float[Tensor, "... task token token"]
+) -> Float[Tensor, "*ensemble task token token"]:
+    """M = sum_h P_h W_V,h S W_K,h^T W_Q,h, the matrix that a context of second moment S writes.
+
+    Its cost, O(heads token^3) a task, does not depend on the context's length.
+
+    Args:
+        weights: one layer; its ensemble axes and those of `moment` broadcast.
+        moment: S, shape (*ensemble, task, token, token).
+
+    Returns:
+        Shape (*ensemble, task, token, token).
+    """
+    _check_fit(weights, moment)
+    w_pv, w_kq = weights.w_pv.unsqueeze(-4), weights.w_kq.unsqueeze(-4)  # an axis for the tasks, before the heads
+    return (w_pv @ moment.unsqueeze(-3) @ w_kq).sum(-3)
+
+
+def fast_weights(weights: AttentionWeights, tokens: Tokens) -> Float[Tensor, "*ensemble task token token"]:
+    """The linear map that the context writes, sum_h P_h (sum_i v_i k_i^T) W_Q,h; attention adds its image to a token.
+
+    "Fast weights" is the term of Schlag, Irie and Schmidhuber (2021): weights that change with every context, written
+    by slow ones.
+
+    Args:
+        weights: one layer.
+        tokens: the context is read, the queries are not.
+
+    Returns:
+        Shape (*ensemble, task, token, token).
+
+    Raises:
+        TypeError, ValueError: the weights' dtype or token size is not that of the tokens.
+    """
+    return moment_fast_weights(weights, context_moment(tokens.context))
+
+
+def linear_self_attention(weights: AttentionWeights, tokens: Tokens) -> Tokens:
+    """One layer of linear self-attention: e_j <- e_j + sum_h P_h V_h K_h^T q_{h,j} for every token, queries too.
+
+    Keys and values come from the context tokens only (the paper's footnote on excluding the query).
+
+    Args:
+        weights: one layer; its ensemble axes and those of the tokens broadcast.
+        tokens: context (*ensemble, task, context, token), query (*ensemble, task, query, token).
+
+    Returns:
+        Tokens of the same shapes, with the weights' ensemble axes in front where the tokens had none.
+
+    Raises:
+        TypeError, ValueError: the weights' dtype or token size is not that of the tokens.
+    """
+    written = fast_weights(weights, tokens).mT
+    return Tokens(tokens.context + tokens.context @ written, tokens.query + tokens.query @ written)
+
+
+def _check_fit(weights: AttentionWeights, moment: Tensor) -> None:
+    if moment.shape[-1] != weights.token_dim:
+        raise ValueError(f"weights: expected a token size of {moment.shape[-1]}, got {weights.token_dim}")
+    same_kind("weights", weights.w_k, "the tokens", moment)
+
+
+def canonicalize(weights: AttentionWeights, y_dim: int = 1) -> AttentionWeights:
+    """The same function with W_K = W_V = I and W_KQ of mean diagonal 1 on its x-block (the paper's appendix A.3).
+
+    A layer depends on W_PV and W_KQ only up to W_PV -> c W_PV, W_KQ -> W_KQ / c. With beta the mean of the first
+    token - y diagonal entries of W_KQ, the canonical products are W_KQ / beta and W_PV beta, head by head.
+
+    Args:
+        weights: one layer.
+        y_dim: how many numbers of a token are its target slot, the last ones.
+
+    Returns:
+        AttentionWeights of the same ensemble and head axes with w_k = w_v = I, so that w_q = w_kq and w_p = w_pv.
+
+    Raises:
+        TypeError, ValueError: `y_dim` is not a positive integer smaller than the token, or some head's beta is zero up
+            to rounding, so that this normalisation does not exist.
+    """
+    x_dim = weights.token_dim - positive_integer("y_dim", y_dim)
+    if x_dim < 1:
+        raise ValueError(f"y_dim: expected less than the token's {weights.token_dim} numbers, got {y_dim}")
+    w_kq = weights.w_kq
+    diagonal = w_kq.diagonal(dim1=-2, dim2=-1)[..., :x_dim]
+    beta = diagonal.mean(-1)
+    rounding = torch.finfo(w_kq.dtype).eps * w_kq.abs().amax((-2, -1))
+    if bool((beta.abs() <= rounding).any()):
+        raise ValueError("weights: expected a w_kq whose x-block has a non-zero trace in every head, got trace zero")
+    scale = beta[..., None, None]
+    identity = torch.eye(weights.token_dim, dtype=w_kq.dtype, device=w_kq.device).expand_as(w_kq)
+    return AttentionWeights(w_k=identity, w_q=w_kq / scale, w_v=identity, w_p=weights.w_pv * scale)
+
+
+def interpolate(a: AttentionWeights, b: AttentionWeights, fraction: float, y_dim: int = 1) -> AttentionWeights:
+    """(1 - fraction) a + fraction b in the space of canonical products (the paper's appendix A.3).
+
+    The products, not the four factors, are averaged: the same function has many factors, and their average depends on
+    which ones one happens to hold.
+
+    Args:
+        a: one layer.
+        b: another, of the same token size and number of heads; ensemble axes broadcast.
+        fraction: 0 gives `a`, 1 gives `b`; values outside [0, 1] extrapolate.
+        y_dim: how many numbers of a token are its target slot.
+
+    Returns:
+        AttentionWeights with w_k = w_v = I.
+
+    Raises:
+        TypeError, ValueError: `fraction` is not finite, the layers do not fit, or one has no canonical form.
+    """
+    share = finite_number("fraction", fraction)
+    if a.w_k.shape[-3] != b.w_k.shape[-3] or a.token_dim != b.token_dim:
+        raise ValueError(
+            f"b: expected {a.num_heads} heads and a token size of {a.token_dim}, those of a, "
+            f"got {b.num_heads} and {b.token_dim}"
+        )
+    same_kind("b", b.w_k, "a", a.w_k)
+    a, b = canonicalize(a, y_dim), canonicalize(b, y_dim)
+    w_kq, w_pv = (1 - share) * a.w_q + share * b.w_q, (1 - share) * a.w_p + share * b.w_p
+    return AttentionWeights(w_k=a.w_k.expand_as(w_kq), w_q=w_kq, w_v=a.w_v.expand_as(w_pv), w_p=w_pv)
+
+
+def average_factors(a: AttentionWeights, b: AttentionWeights, fraction: float) -> AttentionWeights:
+    """(1 - fraction) a + fraction b, each of the four factors by itself: what *not* to do, kept to show why.
+
+    Raises:
+        TypeError, ValueError: `fraction` is not finite, or the factors' shapes do not fit.
+    """
+    share = finite_number("fraction", fraction)
+    same_kind("b", b.w_k, "a", a.w_k)
+    mixed = []
+    for field in fields(AttentionWeights):
+        one, other = getattr(a, field.name), getattr(b, field.name)
+        if one.shape[-3:] != other.shape[-3:]:
+            expected, got = tuple(one.shape[-3:]), tuple(other.shape[-3:])
+            raise ValueError(f"b.{field.name}: expected a shape that ends in {expected}, as in a, got {got}")
+        mixed.append((1 - share) * one + share * other)
+    return AttentionWeights(*mixed)

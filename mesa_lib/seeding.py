@@ -1,0 +1,45 @@
+"""Seeds become random generators here, and nowhere else."""
+
+from collections.abc import Iterable
+
+import numpy as np
+import torch
+
+from mesa_lib.validation import one_of, seed_list
+
+PURPOSES = ("init", "training tasks", "validation tasks")
+
+
+def generator(seed: int, purpose: str) -> torch.Generator:
+    """A CPU random generator for one seed and one purpose.
+
+    The state is a hash of (seed, purpose), numpy's ``SeedSequence``, so no two pairs share a stream by accident: the
+    weights of seed 0, its training tasks and its validation tasks are independent, and so are those of seed 1.
+    Draw on the CPU and move afterwards; then every device sees the same data.
+
+    Args:
+        seed: a non-negative integer.
+        purpose: "init", "training tasks" or "validation tasks".
+
+    Raises:
+        TypeError: `seed` is not an integer.
+        ValueError: `seed` is negative, or `purpose` is unknown.
+    """
+    (checked,) = seed_list("seed", [seed])
+    index = PURPOSES.index(one_of("purpose", purpose, PURPOSES))
+    low, high = np.random.SeedSequence([checked, index]).generate_state(2, np.uint32)
+    return torch.Generator().manual_seed(int(high) << 32 | int(low))
+
+
+def generators(seeds: Iterable[int], purpose: str) -> list[torch.Generator]:
+    """One generator per seed, all for the same purpose: the streams of an ensemble.
+
+    Args:
+        seeds: distinct non-negative integers, at least one.
+        purpose: "init", "training tasks" or "validation tasks".
+
+    Raises:
+        TypeError: a seed is not an integer.
+        ValueError: no seed, a repeated or a negative one, or an unknown purpose.
+    """
+    return [generator(seed, purpose) for seed in seed_list("seeds", seeds)]

@@ -1,0 +1,15 @@
+"""Training: losses on the query, and one loop for every learner."""
+
+from mesa_lib.training.losses import Loss, expected_query_loss, sampled_query_loss
+from mesa_lib.training.trainer import TrainingRun, TrainingSettings, clip_members, paper_settings, train
+
+__all__ = [
+    "Loss",
+    "TrainingRun",
+    "TrainingSettings",
+    "clip_members",
+    "expected_query_loss",
+    "paper_settings",
+    "sampled_query_loss",
+    "train",
+]

@@ -1,0 +1,108 @@
+"""Checks of arguments, so that bad input is refused with a sentence before work starts.
+
+Every message names the argument, says what was got and what was expected.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from numbers import Integral, Real
+
+import torch
+from torch import Tensor
+
+
+def positive_integer(name: str, value: object) -> int:
+    """Return `value` as an int; a ValueError or TypeError names it unless it is an integer >= 1."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name}: expected a positive integer, got {value!r} of type {type(value).__name__}")
+    if value < 1:
+        raise ValueError(f"{name}: expected a positive integer, got {value}")
+    return int(value)
+
+
+def finite_number(name: str, value: object) -> float:
+    """Return `value` as a float; a ValueError or TypeError names it unless it is a finite real number."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name}: expected a finite number, got {value!r} of type {type(value).__name__}")
+    if not math.isfinite(value):
+        raise ValueError(f"{name}: expected a finite number, got {value}")
+    return float(value)
+
+
+def positive_number(name: str, value: object) -> float:
+    """Return `value` as a float; a ValueError or TypeError names it unless it is finite and > 0."""
+    number = finite_number(name, value)
+    if number <= 0:
+        raise ValueError(f"{name}: expected a number > 0, got {number}")
+    return number
+
+
+def non_negative_number(name: str, value: object) -> float:
+    """Return `value` as a float; a ValueError or TypeError names it unless it is finite and >= 0."""
+    number = finite_number(name, value)
+    if number < 0:
+        raise ValueError(f"{name}: expected a number >= 0, got {number}")
+    return number
+
+
+def one_of(name: str, value: object, allowed: Sequence[str]) -> str:
+    """Return `value`; a ValueError names it unless it is one of the `allowed` words."""
+    if not isinstance(value, str) or value not in allowed:
+        raise ValueError(f"{name}: expected one of {', '.join(map(repr, allowed))}, got {value!r}")
+    return value
+
+
+def seed_list(name: str, seeds: object) -> tuple[int, ...]:
+    """Return `seeds` as a tuple of distinct non-negative ints; the error names what is wrong with it."""
+    if isinstance(seeds, str) or not isinstance(seeds, Iterable):
+        raise TypeError(f"{name}: expected a sequence of integers, got {seeds!r} of type {type(seeds).__name__}")
+    listed = tuple(seeds)
+    if not listed:
+        raise ValueError(f"{name}: expected at least one seed, got an empty sequence")
+    for seed in listed:
+        if isinstance(seed, bool) or not isinstance(seed, Integral):
+            raise TypeError(f"{name}: expected integers, got {seed!r} of type {type(seed).__name__}")
+        if seed < 0:
+            raise ValueError(f"{name}: expected non-negative integers, got {seed}")
+    if len(set(listed)) < len(listed):
+        raise ValueError(f"{name}: expected distinct seeds, got {list(listed)}")
+    return tuple(int(seed) for seed in listed)
+
+
+def floating_tensor(name: str, value: object, *, min_dims: int = 0) -> Tensor:
+    """Return `value`; the error names it unless it is a floating-point tensor of at least `min_dims` axes."""
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{name}: expected a tensor, got {type(value).__name__}")
+    if not value.is_floating_point():
+        raise TypeError(f"{name}: expected a floating-point tensor, got dtype {value.dtype}")
+    if value.dim() < min_dims:
+        raise ValueError(f"{name}: expected at least {min_dims} axes, got shape {tuple(value.shape)}")
+    return value
+
+
+def finite_tensor(name: str, value: object, *, min_dims: int = 0) -> Tensor:
+    """Return `value`; the error names it unless it is a finite floating-point tensor of at least `min_dims` axes."""
+    tensor = floating_tensor(name, value, min_dims=min_dims)
+    # NaN and infinity survive a sum, which is several times cheaper than looking at every entry; a sum that is not
+    # finite may still come from finite entries, by overflow, and only then is the closer look needed.
+    if not math.isfinite(tensor.detach().sum()) and not bool(torch.isfinite(tensor).all()):
+        shape = tuple(tensor.shape)
+        raise ValueError(f"{name}: expected finite numbers, got NaN or infinity in a tensor of shape {shape}")
+    return tensor
+
+
+def trailing_shape(name: str, value: Tensor, expected: Sequence[int]) -> Tensor:
+    """Return `value`; a ValueError names it unless its last axes have the `expected` sizes."""
+    sizes = tuple(expected)
+    if tuple(value.shape[len(value.shape) - len(sizes) :]) != sizes or value.dim() < len(sizes):
+        raise ValueError(f"{name}: expected a shape that ends in {sizes}, got {tuple(value.shape)}")
+    return value
+
+
+def same_kind(name: str, value: Tensor, reference_name: str, reference: Tensor) -> Tensor:
+    """Return `value`; the error names it unless it shares dtype and device with `reference`."""
+    if value.dtype != reference.dtype:
+        raise TypeError(f"{name}: expected dtype {reference.dtype}, that of {reference_name}, got {value.dtype}")
+    if value.device != reference.device:
+        raise ValueError(f"{name}: expected device {reference.device}, that of {reference_name}, got {value.device}")
+    return value

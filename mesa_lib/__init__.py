@@ -9,6 +9,7 @@ The package is a staircase: each room uses only rooms below it.
 - `mesa_lib.networks`: tokens, attention as a function of its weights, constructions, transformers.
 - `mesa_lib.training`, `mesa_lib.comparison`, `mesa_lib.theory`: train, compare, predict; none knows another.
 - `mesa_lib.figures`: the book's pictures.
+- `mesa_lib.ledger`: verdicts on claims, used by chapters only.
 
 Units, everywhere: a step size `eta` enters as P = (eta/N) I, and losses are half-MSE.
 """
@@ -27,6 +28,7 @@ from mesa_lib.algorithms import (
 )
 from mesa_lib.comparison import Comparison, compare, sensitivity
 from mesa_lib.learners import FittedLinearModel, Learner, LinearLearner, predict_linear
+from mesa_lib.ledger import Evidence, Verdict, VerdictError, at_least, at_most, between, verdict
 from mesa_lib.networks import (
     AttentionWeights,
     FreeTransformer,
@@ -46,9 +48,11 @@ from mesa_lib.networks import (
     moment_fast_weights,
     moment_implicit_weights,
     query_in_context,
+    random_pairs,
     random_weights,
     read_memory,
     read_prediction,
+    recall_error,
     recurrent_memory,
     write_memory,
 )
@@ -63,6 +67,7 @@ from mesa_lib.theory import (
     population_loss,
     sum_rule_recall_error,
     tune_eta,
+    twin_share,
     zero_loss,
 )
 from mesa_lib.training import (
@@ -81,6 +86,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AttentionWeights",
     "Comparison",
+    "Evidence",
     "FittedLinearModel",
     "FreeTransformer",
     "Learner",
@@ -92,9 +98,14 @@ __all__ = [
     "TrainingRun",
     "TrainingSettings",
     "Transformer",
+    "Verdict",
+    "VerdictError",
     "apply_layers",
+    "at_least",
+    "at_most",
     "attend_by_scores",
     "average_factors",
+    "between",
     "canonicalize",
     "clip_members",
     "compare",
@@ -126,9 +137,11 @@ __all__ = [
     "population_loss",
     "predict_linear",
     "query_in_context",
+    "random_pairs",
     "random_weights",
     "read_memory",
     "read_prediction",
+    "recall_error",
     "recurrent_memory",
     "ridge_regression",
     "ridge_regression_weights",
@@ -138,6 +151,8 @@ __all__ = [
     "sum_rule_recall_error",
     "train",
     "tune_eta",
+    "twin_share",
+    "verdict",
     "write_memory",
     "zero_loss",
 ]

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from mesa_lib.learners import Learner
 from mesa_lib.tasks import TaskBatch
+from mesa_lib.validation import broadcastable
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +38,7 @@ def sensitivity(learner: Learner, batch: TaskBatch) -> Float[Tensor, "*ensemble 
         Shape (*ensemble, task, query, y, x). For a linear learner it is V, the implicit weights, at every query.
 
     Raises:
-        ValueError: the predictions do not have the shape of query_y.
+        ValueError: the predictions do not have the shape of query_y, or do not depend on query_x through autograd.
     """
     query_x = batch.query_x.detach().clone().requires_grad_()
     prediction = learner(replace(batch, query_x=query_x))
@@ -46,6 +47,8 @@ def sensitivity(learner: Learner, batch: TaskBatch) -> Float[Tensor, "*ensemble 
             f"learner: expected predictions of shape {tuple(batch.query_y.shape)}, that of query_y, "
             f"got {tuple(prediction.shape)}"
         )
+    if not prediction.requires_grad:
+        raise ValueError("learner: expected predictions that autograd can differentiate in query_x, got constants")
     rows = [torch.autograd.grad(prediction[..., k].sum(), query_x, retain_graph=True)[0] for k in range(batch.y_dim)]
     return torch.stack(rows, dim=-2)
 
@@ -62,7 +65,7 @@ def compare(learner: Learner, reference: Learner, batch: TaskBatch) -> Compariso
         A Comparison, one number per ensemble member.
 
     Raises:
-        ValueError: a learner's predictions do not fit the batch's queries.
+        ValueError: a learner's predictions do not fit the batch's queries or those of the other.
     """
     with torch.no_grad():
         ours, theirs = learner(batch), reference(batch)
@@ -72,6 +75,7 @@ def compare(learner: Learner, reference: Learner, batch: TaskBatch) -> Compariso
                 f"{name}: expected predictions that end in {tuple(batch.query_y.shape[-3:])}, the shape of query_y, "
                 f"got {tuple(prediction.shape)}"
             )
+    broadcastable("learner", ours.shape[:-3], "reference", theirs.shape[:-3])
     ensemble = (ours - theirs).shape[:-3]
     missing = len(ensemble) - (batch.query_x.dim() - 3)
     everyone = batch.expand(*ensemble[:missing])

@@ -13,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mesa_lib.tasks import TaskBatch
+from mesa_lib.validation import broadcastable, same_kind
 
 Learner = Callable[[TaskBatch], Float[Tensor, "*ensemble task query y"]]
 """TaskBatch -> predictions of shape (*ensemble, task, query, y)."""
@@ -42,10 +43,13 @@ def predict_linear(weights: Float[Tensor, "... task y x"], batch: TaskBatch) -> 
         Shape (*ensemble, task, query, y).
 
     Raises:
-        ValueError: the last axis of `weights` is not that of query_x.
+        TypeError: `weights` has another dtype than the batch.
+        ValueError: the last axis of `weights` is not that of query_x, or the leading axes do not broadcast.
     """
+    same_kind("weights", weights, "the batch", batch.query_x)
     if weights.shape[-1] != batch.x_dim:
         raise ValueError(f"weights: expected {batch.x_dim} input dimensions, got shape {tuple(weights.shape)}")
+    broadcastable("weights", weights.shape[:-2], "query_x", batch.query_x.shape[:-2])
     return batch.query_x @ weights.mT
 
 

@@ -18,12 +18,12 @@ def generator(seed: int, purpose: str) -> torch.Generator:
     Draw on the CPU and move afterwards; then every device sees the same data.
 
     Args:
-        seed: a non-negative integer.
+        seed: an integer from 0 to 2^32 - 1; a larger one would fill two of the words that are hashed, and collide.
         purpose: "init", "training tasks" or "validation tasks".
 
     Raises:
         TypeError: `seed` is not an integer.
-        ValueError: `seed` is negative, or `purpose` is unknown.
+        ValueError: `seed` is negative or too large, or `purpose` is unknown.
     """
     (checked,) = seed_list("seed", [seed])
     index = PURPOSES.index(one_of("purpose", purpose, PURPOSES))
@@ -35,11 +35,11 @@ def generators(seeds: Iterable[int], purpose: str) -> list[torch.Generator]:
     """One generator per seed, all for the same purpose: the streams of an ensemble.
 
     Args:
-        seeds: distinct non-negative integers, at least one.
+        seeds: distinct integers from 0 to 2^32 - 1, at least one.
         purpose: "init", "training tasks" or "validation tasks".
 
     Raises:
         TypeError: a seed is not an integer.
-        ValueError: no seed, a repeated or a negative one, or an unknown purpose.
+        ValueError: no seed, a repeated, negative or too large one, or an unknown purpose.
     """
     return [generator(seed, purpose) for seed in seed_list("seeds", seeds)]

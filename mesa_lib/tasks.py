@@ -10,6 +10,7 @@ from torch import Tensor
 
 from mesa_lib.validation import (
     finite_tensor,
+    floating_dtype,
     non_negative_number,
     one_of,
     positive_integer,
@@ -95,7 +96,8 @@ class TaskBatch:
         """Put one batch per ensemble member along a new leading axis; shapes (...) become (ensemble, ...).
 
         Raises:
-            ValueError: no batch, or batches that differ in shape or in having a teacher.
+            TypeError: batches of different dtypes.
+            ValueError: no batch, or batches that differ in shape, in device or in having a teacher.
         """
         if not batches:
             raise ValueError("batches: expected at least one TaskBatch, got none")
@@ -103,6 +105,8 @@ class TaskBatch:
         shapes = [{name: tuple(value.shape) for name, value in one.items()} for one in tensors]
         if any(shape != shapes[0] for shape in shapes):
             raise ValueError(f"batches: expected equal shapes, got {shapes}")
+        for index, batch in enumerate(batches):
+            same_kind(f"batches[{index}]", batch.context_x, "batches[0]", batches[0].context_x)
         return TaskBatch(**{name: torch.stack([one[name] for one in tensors]) for name in tensors[0]})
 
     def expand(self, *ensemble: int) -> "TaskBatch":
@@ -194,11 +198,13 @@ class LinearTasks:
             query_y (task, query, y) and teacher (task, y, x).
 
         Raises:
-            TypeError, ValueError: `num_tasks` is not a positive integer, `generator` is no torch.Generator.
+            TypeError, ValueError: `num_tasks` is not a positive integer, `generator` is no torch.Generator, `dtype` is
+                not floating-point.
         """
         count = positive_integer("num_tasks", num_tasks)
         if not isinstance(generator, torch.Generator):
             raise TypeError(f"generator: expected a torch.Generator, got {type(generator).__name__}")
+        floating_dtype("dtype", dtype)
         teacher = self._normal((count, self.y_dim, self.x_dim), generator, dtype) * self.teacher_scale
         context_x = self._inputs((count, self.num_context, self.x_dim), generator, dtype)
         query_x = self._inputs((count, self.num_queries, self.x_dim), generator, dtype)

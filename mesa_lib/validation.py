@@ -53,7 +53,7 @@ def one_of(name: str, value: object, allowed: Sequence[str]) -> str:
 
 
 def seed_list(name: str, seeds: object) -> tuple[int, ...]:
-    """Return `seeds` as a tuple of distinct non-negative ints; the error names what is wrong with it."""
+    """Return `seeds` as a tuple of distinct ints in [0, 2^32); the error names what is wrong with it."""
     if isinstance(seeds, str) or not isinstance(seeds, Iterable):
         raise TypeError(f"{name}: expected a sequence of integers, got {seeds!r} of type {type(seeds).__name__}")
     listed = tuple(seeds)
@@ -62,8 +62,8 @@ def seed_list(name: str, seeds: object) -> tuple[int, ...]:
     for seed in listed:
         if isinstance(seed, bool) or not isinstance(seed, Integral):
             raise TypeError(f"{name}: expected integers, got {seed!r} of type {type(seed).__name__}")
-        if seed < 0:
-            raise ValueError(f"{name}: expected non-negative integers, got {seed}")
+        if not 0 <= int(seed) < 2**32:
+            raise ValueError(f"{name}: expected integers from 0 to 2**32 - 1, got {seed}")
     if len(set(listed)) < len(listed):
         raise ValueError(f"{name}: expected distinct seeds, got {list(listed)}")
     return tuple(int(seed) for seed in listed)
@@ -91,12 +91,28 @@ def finite_tensor(name: str, value: object, *, min_dims: int = 0) -> Tensor:
     return tensor
 
 
+def floating_dtype(name: str, value: object) -> torch.dtype:
+    """Return `value`; a TypeError names it unless it is a floating-point dtype."""
+    if not isinstance(value, torch.dtype) or not value.is_floating_point:
+        raise TypeError(f"{name}: expected a floating-point dtype, got {value!r}")
+    return value
+
+
 def trailing_shape(name: str, value: Tensor, expected: Sequence[int]) -> Tensor:
     """Return `value`; a ValueError names it unless its last axes have the `expected` sizes."""
     sizes = tuple(expected)
     if tuple(value.shape[len(value.shape) - len(sizes) :]) != sizes or value.dim() < len(sizes):
         raise ValueError(f"{name}: expected a shape that ends in {sizes}, got {tuple(value.shape)}")
     return value
+
+
+def broadcastable(name: str, axes: Sequence[int], reference_name: str, reference: Sequence[int]) -> None:
+    """Raise a ValueError that names `name` unless its leading axes broadcast with those of the reference."""
+    if any(a != b and 1 not in (a, b) for a, b in zip(reversed(axes), reversed(reference), strict=False)):
+        raise ValueError(
+            f"{name}: expected leading axes that broadcast with {tuple(reference)}, those of {reference_name}, "
+            f"got {tuple(axes)}"
+        )
 
 
 def same_kind(name: str, value: Tensor, reference_name: str, reference: Tensor) -> Tensor:

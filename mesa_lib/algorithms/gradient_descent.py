@@ -7,7 +7,21 @@ from torch import Tensor
 
 from mesa_lib.learners import FittedLinearModel, predict_linear
 from mesa_lib.tasks import TaskBatch
-from mesa_lib.validation import finite_number, finite_tensor, positive_integer, same_kind, trailing_shape
+from mesa_lib.validation import (
+    broadcastable,
+    finite_number,
+    finite_tensor,
+    positive_integer,
+    same_kind,
+    trailing_shape,
+)
+
+
+def _check_weights(name: str, weights: Tensor, batch: TaskBatch) -> None:
+    finite_tensor(name, weights, min_dims=2)
+    same_kind(name, weights, "the batch", batch.context_x)
+    trailing_shape(name, weights, (batch.y_dim, batch.x_dim))
+    broadcastable(name, weights.shape[:-2], "the batch", batch.context_x.shape[:-2])
 
 
 def initial_weights(
@@ -28,9 +42,7 @@ def initial_weights(
     shape = (*batch.context_x.shape[:-2], batch.y_dim, batch.x_dim)
     if w_0 is None:
         return batch.context_x.new_zeros(shape)
-    finite_tensor("w_0", w_0, min_dims=2)
-    same_kind("w_0", w_0, "the batch", batch.context_x)
-    trailing_shape("w_0", w_0, shape[-2:])
+    _check_weights("w_0", w_0, batch)
     leading = w_0.shape[:-2]
     if leading not in ((), shape[:-2]):
         raise ValueError(f"w_0: expected one matrix for all tasks or leading axes {shape[:-2]}, got {tuple(leading)}")
@@ -52,9 +64,12 @@ def loss_gradient(weights: Float[Tensor, "... y x"], batch: TaskBatch) -> Float[
     Raises:
         TypeError, ValueError: `weights` has another dtype than the batch or does not fit its dimensions.
     """
-    finite_tensor("weights", weights, min_dims=2)
-    same_kind("weights", weights, "the batch", batch.context_x)
-    trailing_shape("weights", weights, (batch.y_dim, batch.x_dim))
+    _check_weights("weights", weights, batch)
+    return _gradient(weights, batch)
+
+
+def _gradient(weights: Tensor, batch: TaskBatch) -> Tensor:
+    """`loss_gradient` unchecked: a descent that diverges shall end in infinities, not in a complaint about weights."""
     residual = batch.context_x @ weights.mT - batch.context_y
     return residual.mT @ batch.context_x / batch.num_context
 
@@ -79,7 +94,7 @@ def gradient_descent_weights(
     step = finite_number("eta", eta)
     weights = initial_weights(batch, w_0)
     for _ in range(positive_integer("num_steps", num_steps)):
-        weights = weights - step * loss_gradient(weights, batch)
+        weights = weights - step * _gradient(weights, batch)
     return weights
 
 
@@ -133,9 +148,7 @@ def step_moved_targets(
     Raises:
         TypeError, ValueError: `weight_change` has another dtype than the batch or does not fit its dimensions.
     """
-    finite_tensor("weight_change", weight_change, min_dims=2)
-    same_kind("weight_change", weight_change, "the batch", batch.context_x)
-    trailing_shape("weight_change", weight_change, (batch.y_dim, batch.x_dim))
+    _check_weights("weight_change", weight_change, batch)
     return batch.context_y - batch.context_x @ weight_change.mT
 
 
@@ -152,9 +165,7 @@ def context_loss(weights: Float[Tensor, "... y x"], batch: TaskBatch) -> Float[T
     Raises:
         TypeError, ValueError: `weights` has another dtype than the batch or does not fit its dimensions.
     """
-    finite_tensor("weights", weights, min_dims=2)
-    same_kind("weights", weights, "the batch", batch.context_x)
-    trailing_shape("weights", weights, (batch.y_dim, batch.x_dim))
+    _check_weights("weights", weights, batch)
     residual = batch.context_x @ weights.mT - batch.context_y
     return 0.5 * residual.square().sum(-1).mean(-1)
 

@@ -14,7 +14,9 @@ from mesa_lib.networks.constructions import gd_construction
 from mesa_lib.networks.memory import (
     attend_by_scores,
     least_squares_memory,
+    random_pairs,
     read_memory,
+    recall_error,
     recurrent_memory,
     write_memory,
 )
@@ -46,9 +48,11 @@ __all__ = [
     "moment_fast_weights",
     "moment_implicit_weights",
     "query_in_context",
+    "random_pairs",
     "random_weights",
     "read_memory",
     "read_prediction",
+    "recall_error",
     "recurrent_memory",
     "write_memory",
 ]

@@ -10,6 +10,7 @@ and W_PV = P W_V, and on the context through one matrix only, its second moment 
     e_j <- (I + M) e_j,    M = sum_h W_PV,h S W_KQ,h.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import torch
@@ -17,7 +18,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mesa_lib.networks.tokens import Tokens
-from mesa_lib.validation import finite_number, floating_tensor, positive_integer, same_kind
+from mesa_lib.validation import broadcastable, finite_number, floating_tensor, positive_integer, same_kind
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +87,18 @@ class AttentionWeights:
         """The same weights in another dtype or on another device."""
         return AttentionWeights(*(getattr(self, field.name).to(dtype=dtype, device=device) for field in fields(self)))
 
+    def members(self, index: int | Sequence[int]) -> "AttentionWeights":
+        """Some members of an ensemble, along the first ensemble axis: one of them without that axis, or a list of them.
+
+        Raises:
+            ValueError: there is no ensemble axis.
+            IndexError: there is no such member.
+        """
+        if self.w_k.dim() < 4:
+            raise ValueError(f"weights: expected an ensemble axis, got w_k of shape {tuple(self.w_k.shape)}")
+        chosen = index if isinstance(index, int) else list(index)
+        return AttentionWeights(*(getattr(self, field.name)[chosen] for field in fields(self)))
+
     def detach(self) -> "AttentionWeights":
         """The same weights, cut off from autograd."""
         return AttentionWeights(*(getattr(self, field.name).detach() for field in fields(self)))
@@ -102,6 +115,14 @@ def context_moment(
     return context.mT @ context
 
 
+def check_fit(name: str, weights: AttentionWeights, moment: Float[Tensor, "... task token token"]) -> None:
+    """Raise a TypeError or ValueError that names `name` unless the layer fits tokens of this second moment."""
+    if moment.shape[-1] != weights.token_dim:
+        raise ValueError(f"{name}: expected a token size of {moment.shape[-1]}, got {weights.token_dim}")
+    same_kind(name, weights.w_k, "the tokens", moment)
+    broadcastable(name, weights.w_k.shape[:-3], "the tokens", moment.shape[:-3])
+
+
 def moment_fast_weights(
     weights: AttentionWeights, moment: Float[Tensor, "... task token token"]
 ) -> Float[Tensor, "*ensemble task token token"]:
@@ -115,8 +136,11 @@ def moment_fast_weights(
 
     Returns:
         Shape (*ensemble, task, token, token).
+
+    Raises:
+        TypeError, ValueError: the weights' dtype, token size or ensemble axes do not fit the moment's.
     """
-    _check_fit(weights, moment)
+    check_fit("weights", weights, moment)
     w_pv, w_kq = weights.w_pv.unsqueeze(-4), weights.w_kq.unsqueeze(-4)  # an axis for the tasks, before the heads
     return (w_pv @ moment.unsqueeze(-3) @ w_kq).sum(-3)
 
@@ -135,7 +159,7 @@ def fast_weights(weights: AttentionWeights, tokens: Tokens) -> Float[Tensor, "*e
         Shape (*ensemble, task, token, token).
 
     Raises:
-        TypeError, ValueError: the weights' dtype or token size is not that of the tokens.
+        TypeError, ValueError: the weights' dtype, token size or ensemble axes do not fit the tokens.
     """
     return moment_fast_weights(weights, context_moment(tokens.context))
 
@@ -153,16 +177,10 @@ def linear_self_attention(weights: AttentionWeights, tokens: Tokens) -> Tokens:
         Tokens of the same shapes, with the weights' ensemble axes in front where the tokens had none.
 
     Raises:
-        TypeError, ValueError: the weights' dtype or token size is not that of the tokens.
+        TypeError, ValueError: the weights' dtype, token size or ensemble axes do not fit the tokens.
     """
     written = fast_weights(weights, tokens).mT
     return Tokens(tokens.context + tokens.context @ written, tokens.query + tokens.query @ written)
-
-
-def _check_fit(weights: AttentionWeights, moment: Tensor) -> None:
-    if moment.shape[-1] != weights.token_dim:
-        raise ValueError(f"weights: expected a token size of {moment.shape[-1]}, got {weights.token_dim}")
-    same_kind("weights", weights.w_k, "the tokens", moment)
 
 
 def canonicalize(weights: AttentionWeights, y_dim: int = 1) -> AttentionWeights:
@@ -221,6 +239,7 @@ def interpolate(a: AttentionWeights, b: AttentionWeights, fraction: float, y_dim
             f"got {b.num_heads} and {b.token_dim}"
         )
     same_kind("b", b.w_k, "a", a.w_k)
+    broadcastable("b", b.w_k.shape[:-3], "a", a.w_k.shape[:-3])
     a, b = canonicalize(a, y_dim), canonicalize(b, y_dim)
     w_kq, w_pv = (1 - share) * a.w_q + share * b.w_q, (1 - share) * a.w_p + share * b.w_p
     return AttentionWeights(w_k=a.w_k.expand_as(w_kq), w_q=w_kq, w_v=a.w_v.expand_as(w_pv), w_p=w_pv)
@@ -234,6 +253,7 @@ def average_factors(a: AttentionWeights, b: AttentionWeights, fraction: float) -
     """
     share = finite_number("fraction", fraction)
     same_kind("b", b.w_k, "a", a.w_k)
+    broadcastable("b", b.w_k.shape[:-3], "a", a.w_k.shape[:-3])
     mixed = []
     for field in fields(AttentionWeights):
         one, other = getattr(a, field.name), getattr(b, field.name)

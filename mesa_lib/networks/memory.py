@@ -4,11 +4,21 @@ With keys k_i, values v_i and a query q, linear attention returns sum_i v_i (k_i
 (2021) read the same sum as a memory: the matrix sum_i v_i k_i^T, written once, applied to every query.
 """
 
+from typing import Literal
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mesa_lib.validation import finite_tensor, same_kind
+from mesa_lib.validation import (
+    broadcastable,
+    finite_tensor,
+    floating_dtype,
+    one_of,
+    positive_integer,
+    same_kind,
+    trailing_shape,
+)
 
 
 def _check_pairs(keys: Tensor, values: Tensor) -> None:
@@ -21,11 +31,12 @@ def _check_pairs(keys: Tensor, values: Tensor) -> None:
         )
 
 
-def _check_queries(queries: Tensor, keys: Tensor) -> None:
+def _check_queries(queries: Tensor, name: str, reference: Tensor) -> None:
     finite_tensor("queries", queries, min_dims=2)
-    same_kind("queries", queries, "keys", keys)
-    if queries.shape[-1] != keys.shape[-1]:
-        raise ValueError(f"queries: expected {keys.shape[-1]} numbers each, as in keys, got {queries.shape[-1]}")
+    same_kind("queries", queries, name, reference)
+    if queries.shape[-1] != reference.shape[-1]:
+        raise ValueError(f"queries: expected {reference.shape[-1]} numbers each, as in {name}, got {queries.shape[-1]}")
+    broadcastable("queries", queries.shape[:-2], name, reference.shape[:-2])
 
 
 def attend_by_scores(
@@ -42,7 +53,7 @@ def attend_by_scores(
         TypeError, ValueError: dtypes or shapes that do not fit, or numbers that are not finite.
     """
     _check_pairs(keys, values)
-    _check_queries(queries, keys)
+    _check_queries(queries, "keys", keys)
     scores = queries @ keys.mT
     return scores @ values
 
@@ -72,7 +83,7 @@ def read_memory(
         TypeError, ValueError: dtypes or shapes that do not fit, or numbers that are not finite.
     """
     finite_tensor("memory", memory, min_dims=2)
-    _check_queries(queries, memory)
+    _check_queries(queries, "memory", memory)
     return queries @ memory.mT
 
 
@@ -109,3 +120,73 @@ def least_squares_memory(
     _check_pairs(keys, values)
     fitted: Tensor = torch.linalg.pinv(keys) @ values
     return fitted.mT
+
+
+def recall_error(
+    memory: Float[Tensor, "*ensemble v qk"],
+    keys: Float[Tensor, "*ensemble context qk"],
+    values: Float[Tensor, "*ensemble context v"],
+) -> Float[Tensor, "*ensemble"]:
+    """How wrong a memory is about its own pairs: sum_i |M k_i - v_i|^2 / sum_i |v_i|^2.
+
+    Zero is perfect recall; one is what the empty memory M = 0 gets.
+
+    Shapes: memory (*ensemble, v, qk), keys (*ensemble, context, qk), values (*ensemble, context, v); the result
+    (*ensemble).
+
+    Raises:
+        TypeError, ValueError: dtypes or shapes that do not fit, numbers that are not finite, or values that are all
+            zero, for which the relative error has no meaning.
+    """
+    _check_pairs(keys, values)
+    trailing_shape("memory", memory, (values.shape[-1], keys.shape[-1]))
+    scale = values.square().sum((-1, -2))
+    if bool((scale == 0).any()):
+        raise ValueError("values: expected some non-zero value in every memory, got only zeros")
+    return (read_memory(memory, keys) - values).square().sum((-1, -2)) / scale
+
+
+def random_pairs(
+    num_pairs: int,
+    key_dim: int,
+    num_memories: int,
+    generator: torch.Generator,
+    *,
+    keys: Literal["unit", "orthonormal"] = "unit",
+    value_dim: int | None = None,
+    dtype: torch.dtype = torch.float64,
+) -> tuple[Float[Tensor, "task context qk"], Float[Tensor, "task context v"]]:
+    """Keys and values for `num_memories` independent memories of `num_pairs` pairs each.
+
+    Values have independent entries N(0, 1). Keys have length one: "unit" keys are independent and uniform on the
+    sphere, "orthonormal" keys are in addition at right angles to each other, which no more than `key_dim` of them can.
+
+    Args:
+        num_pairs: n, pairs in each memory.
+        key_dim: d, entries of a key.
+        num_memories: how many memories to draw.
+        generator: the only source of randomness, see `mesa_lib.generator`.
+        keys: "unit" or "orthonormal".
+        value_dim: entries of a value; `key_dim` by default.
+        dtype: a floating-point dtype.
+
+    Returns:
+        keys (task, context, qk) and values (task, context, v), one memory along the task axis for each draw.
+
+    Raises:
+        TypeError, ValueError: a size that is not a positive integer, `generator` is no torch.Generator, an unknown kind
+            of keys, more orthonormal keys than dimensions, or a dtype that is not floating-point.
+    """
+    pairs, size = positive_integer("num_pairs", num_pairs), positive_integer("key_dim", key_dim)
+    count = positive_integer("num_memories", num_memories)
+    width = size if value_dim is None else positive_integer("value_dim", value_dim)
+    if not isinstance(generator, torch.Generator):
+        raise TypeError(f"generator: expected a torch.Generator, got {type(generator).__name__}")
+    floating_dtype("dtype", dtype)
+    if one_of("keys", keys, ("unit", "orthonormal")) == "orthonormal" and pairs > size:
+        raise ValueError(f"num_pairs: expected at most {size} orthonormal keys in {size} dimensions, got {pairs}")
+    directions = torch.randn(count, pairs, size, generator=generator, dtype=dtype)
+    values = torch.randn(count, pairs, width, generator=generator, dtype=dtype)
+    if keys == "orthonormal":
+        return torch.linalg.qr(directions.mT).Q.mT, values
+    return torch.nn.functional.normalize(directions, dim=-1), values

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mesa_lib.tasks import TaskBatch
-from mesa_lib.validation import finite_tensor, positive_integer, same_kind, trailing_shape
+from mesa_lib.validation import broadcastable, finite_tensor, positive_integer, same_kind, trailing_shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +52,7 @@ class Tokens:
 def _constant_for_tasks(w_0: Tensor, batch: TaskBatch) -> Tensor:
     finite_tensor("w_0", w_0, min_dims=2)
     same_kind("w_0", w_0, "the batch", batch.context_x)
+    broadcastable("w_0", w_0.shape[:-2], "the batch", batch.context_x.shape[:-2])
     return trailing_shape("w_0", w_0, (batch.y_dim, batch.x_dim))
 
 

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from mesa_lib.learners import predict_linear
 from mesa_lib.networks.attention import (
     AttentionWeights,
+    check_fit,
     context_moment,
     linear_self_attention,
     moment_fast_weights,
@@ -22,7 +23,14 @@ from mesa_lib.networks.attention import (
 from mesa_lib.networks.tokens import Tokens, concatenated_tokens
 from mesa_lib.seeding import generators
 from mesa_lib.tasks import TaskBatch
-from mesa_lib.validation import finite_tensor, positive_integer, positive_number, same_kind, trailing_shape
+from mesa_lib.validation import (
+    finite_tensor,
+    floating_dtype,
+    positive_integer,
+    positive_number,
+    same_kind,
+    trailing_shape,
+)
 
 
 def apply_layers(layers: Sequence[AttentionWeights], tokens: Tokens) -> Tokens:
@@ -60,7 +68,14 @@ def moment_implicit_weights(
 
     Returns:
         Shape (*ensemble, task, y, x).
+
+    Raises:
+        TypeError, ValueError: no layer, or a layer whose dtype, token size or ensemble axes do not fit the moment's.
     """
+    if not layers:
+        raise ValueError("layers: expected at least one AttentionWeights, got none")
+    for index, weights in enumerate(layers):
+        check_fit(f"layers[{index}]", weights, moment)
     x_dim = query_map.shape[-1]
     identity = torch.eye(moment.shape[-1], dtype=moment.dtype, device=moment.device)
     for weights in layers[:-1]:
@@ -87,6 +102,9 @@ class Transformer(nn.Module):
     Args:
         w_0: the linear model that the query token starts from, (y, x): the token is (x_q, -W_0 x_q). Without it the
             token is (x_q, 0).
+
+    Raises:
+        TypeError, ValueError: `w_0` is not one finite floating-point matrix.
     """
 
     w_0: Float[Tensor, "y x"] | None
@@ -95,6 +113,8 @@ class Transformer(nn.Module):
         super().__init__()
         if w_0 is not None:
             finite_tensor("w_0", w_0, min_dims=2)
+            if w_0.dim() != 2:
+                raise ValueError(f"w_0: expected one matrix (y, x), got shape {tuple(w_0.shape)}")
         self.register_buffer("w_0", w_0)
 
     def layers(self) -> Sequence[AttentionWeights]:
@@ -108,18 +128,10 @@ class Transformer(nn.Module):
             Shape (*ensemble, task, y, x); the ensemble axes are the weights' where the batch has none.
 
         Raises:
-            TypeError, ValueError: the network's dtype or token size is not that of the batch.
+            TypeError, ValueError: the network's dtype, token size or ensemble axes do not fit the batch.
         """
-        layers = self.layers()
-        token_dim = batch.x_dim + batch.y_dim
-        for index, weights in enumerate(layers):
-            same_kind(f"layers[{index}]", weights.w_k, "the batch", batch.context_x)
-            if weights.token_dim != token_dim:
-                raise ValueError(
-                    f"layers[{index}]: expected a token size of x_dim + y_dim = {token_dim}, got {weights.token_dim}"
-                )
         context = torch.cat([batch.context_x, batch.context_y], dim=-1)
-        return moment_implicit_weights(layers, context_moment(context), self._query_map(batch))
+        return moment_implicit_weights(self.layers(), context_moment(context), self._query_map(batch))
 
     def forward(self, batch: TaskBatch) -> Float[Tensor, "*ensemble task query y"]:
         """Predictions V x_q, shape (*ensemble, task, query, y)."""
@@ -203,11 +215,13 @@ def random_weights(
         AttentionWeights with factors of shape (ensemble, head, token, token).
 
     Raises:
-        TypeError, ValueError: a size is not a positive integer, `scale` is not positive, no seeds, repeated seeds.
+        TypeError, ValueError: a size is not a positive integer, `scale` is not positive, no seeds, repeated seeds, a
+            `dtype` that is not floating-point.
     """
     token_dim = positive_integer("x_dim", x_dim) + positive_integer("y_dim", y_dim)
     shape = (4, positive_integer("num_heads", num_heads), token_dim, token_dim)
     std = positive_number("scale", scale)
+    floating_dtype("dtype", dtype)
     streams = generators(seeds, "init")
     drawn = torch.stack([std * torch.randn(*shape, generator=stream, dtype=dtype) for stream in streams], dim=1)
     return AttentionWeights(*drawn)

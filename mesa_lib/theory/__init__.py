@@ -7,6 +7,7 @@ from mesa_lib.theory.one_layer import (
     optimal_loss,
     plateau_loss,
     population_loss,
+    twin_share,
     zero_loss,
 )
 from mesa_lib.theory.step_size import tune_eta
@@ -20,5 +21,6 @@ __all__ = [
     "population_loss",
     "sum_rule_recall_error",
     "tune_eta",
+    "twin_share",
     "zero_loss",
 ]

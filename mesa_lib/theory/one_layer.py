@@ -14,7 +14,7 @@ from torch import Tensor
 
 from mesa_lib.networks.attention import AttentionWeights
 from mesa_lib.tasks import LinearTasks
-from mesa_lib.validation import finite_number
+from mesa_lib.validation import finite_number, positive_integer
 
 
 def zero_loss(tasks: LinearTasks) -> float:
@@ -90,15 +90,54 @@ def population_loss(tasks: LinearTasks, step: float | AttentionWeights) -> Tenso
     return torch.tensor(zero_loss(tasks) * relative, dtype=torch.float64)
 
 
+def twin_share(weights: AttentionWeights, y_dim: int = 1) -> Float[Tensor, "*ensemble"]:
+    """How much of a layer's signal runs through the twin path: |tr twin| / (|tr direct| + |tr twin|), from 0 to 1.
+
+    The signal is the covariance of V with the teacher W. It has two parts, for the two ways in which the layer can
+    multiply y_i by x_i: the direct path reads x through the keys and y through the values (W_PV's y-y block and
+    W_KQ's x-x block), as the construction does; the twin reads y through the keys and x through the values (W_PV's y-x
+    block and W_KQ's y-x block).
+
+    Args:
+        weights: one layer.
+        y_dim: how many numbers of a token are its target slot, the last ones.
+
+    Returns:
+        A float64 tensor of shape (*ensemble); 0 for the construction of Proposition 1, 1 for its twin.
+
+    Raises:
+        TypeError, ValueError: `y_dim` is not a positive integer smaller than the token, or the layer has no signal.
+    """
+    d = weights.token_dim - positive_integer("y_dim", y_dim)
+    if d < 1:
+        raise ValueError(f"y_dim: expected less than the token's {weights.token_dim} numbers, got {y_dim}")
+    direct, twin = _coupling(*_query_blocks(weights, d))
+    traces = [torch.einsum("...yaya->...", path).abs() for path in (direct, twin)]
+    if bool((traces[0] + traces[1] == 0).any()):
+        raise ValueError(
+            "weights: expected a layer whose prediction depends on the targets, got one without any signal"
+        )
+    return traces[1] / (traces[0] + traces[1])
+
+
+def _query_blocks(weights: AttentionWeights, x_dim: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """In float64, W_PV's y rows and W_KQ's x columns, all that a query token (x_q, 0) sees, each split into x and y."""
+    exact = weights.to(dtype=torch.float64, device="cpu")
+    to_y, scores = exact.w_pv[..., x_dim:, :], exact.w_kq[..., :x_dim]
+    return to_y[..., :x_dim], to_y[..., x_dim:], scores[..., :x_dim, :], scores[..., x_dim:, :]
+
+
+def _coupling(b_x: Tensor, b_y: Tensor, c_x: Tensor, c_y: Tensor) -> tuple[Tensor, Tensor]:
+    """The linear maps from U = sum_i y_i x_i^T to -V, (y, x, y, x), along the direct path and along the twin."""
+    return torch.einsum("...hyr,...hia->...yari", b_y, c_x), torch.einsum("...hyi,...hra->...yari", b_x, c_y)
+
+
 def _attention_loss(tasks: LinearTasks, weights: AttentionWeights) -> Float[Tensor, "*ensemble"]:
     d, n_out = tasks.x_dim, tasks.y_dim
     if weights.token_dim != d + n_out:
         raise ValueError(f"step: expected weights of token size x_dim + y_dim = {d + n_out}, got {weights.token_dim}")
-    exact = weights.to(dtype=torch.float64, device="cpu")
-    to_y, scores = exact.w_pv[..., d:, :], exact.w_kq[..., :d]  # B's y rows, C's x columns: all that a query sees
-    b_x, b_y = to_y[..., :d], to_y[..., d:]
-    c_x, c_y = scores[..., :d, :], scores[..., d:, :]
-    error = _odd_error(tasks, b_x, b_y, c_x, c_y) + _even_square(tasks, b_x, b_y, c_x, c_y)
+    blocks = _query_blocks(weights, d)
+    error = _odd_error(tasks, *blocks) + _even_square(tasks, *blocks)
     return 0.5 * tasks.second_moment * error
 
 
@@ -108,8 +147,7 @@ def _odd_error(tasks: LinearTasks, b_x: Tensor, b_y: Tensor, c_x: Tensor, c_y: T
     L[U]_ya = sum_ri L_yari U_ri; E U = W N m2, and U's entries are uncorrelated, of variance E U_ri^2 = spread.
     """
     d, n, m2 = tasks.x_dim, tasks.num_context, tasks.second_moment
-    direct = torch.einsum("...hyr,...hia->...yari", b_y, c_x)
-    twin = torch.einsum("...hyi,...hra->...yari", b_x, c_y)
+    direct, twin = _coupling(b_x, b_y, c_x, c_y)
     coupling = direct + twin
     spread = tasks.teacher_scale**2 * n * (tasks.fourth_moment + (n + d - 2) * m2**2) + tasks.noise_std**2 * n * m2
     trace = torch.einsum("...yaya->...", coupling)

@@ -55,7 +55,7 @@ def expected_query_loss(learner: Learner, batch: TaskBatch, tasks: LinearTasks) 
 
     Raises:
         TypeError: `learner` has no `implicit_weights`.
-        ValueError: `batch` has no teacher.
+        ValueError: `batch` has no teacher, or other input dimensions than `tasks`.
     """
     if not isinstance(learner, LinearLearner):
         raise TypeError(
@@ -64,6 +64,8 @@ def expected_query_loss(learner: Learner, batch: TaskBatch, tasks: LinearTasks) 
         )
     if batch.teacher is None:
         raise ValueError("batch: expected a batch with teachers, as LinearTasks.sample draws it, got teacher=None")
+    if batch.x_dim != tasks.x_dim:
+        raise ValueError(f"tasks: expected x_dim = {batch.x_dim}, that of the batch, got {tasks.x_dim}")
     error = learner.implicit_weights(batch) - batch.teacher
     moment = tasks.query_moment.to(error)
     return 0.5 * ((error @ moment) * error).sum((-1, -2)).mean(-1)

@@ -1,0 +1,88 @@
+# Mesa: every verb that the project knows. A bare `make` lists them.
+
+# An interpreter to try first: `make book PYTHON=/opt/python3.12/bin/python3`.
+PYTHON ?=
+# Chapters executed at a time; empty means one a core.
+WORKERS ?=
+# Processes that share the tests. A process holds torch, some 500 MB.
+TEST_WORKERS ?= 2
+
+VENV := .venv
+RUN := $(VENV)/bin/python
+# Newer than requirements.txt exactly when everything in it is installed.
+INSTALLED := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help book html execute test lint bench clean distclean lock
+.SUFFIXES:
+
+help:  ## list the verbs
+	@sed -n 's/^\([a-z]*\):.*  ## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-18s%s\n", $$1, $$2 }'
+
+book: execute  ## execute every chapter, then build the HTML (in _build/html)
+	@$(MAKE) --no-print-directory html
+
+# --all: a page is not re-read when only the configuration or a local extension has changed.
+html: $(INSTALLED)  ## build the HTML from the outputs that the chapters hold
+	$(VENV)/bin/jupyter-book build . --all -W -n --keep-going
+
+execute: $(INSTALLED)  ## execute every chapter in place (CHAPTERS="one_layer_one_step ..." for some)
+	$(RUN) -m tools.execute $(if $(WORKERS),--workers $(WORKERS)) $(CHAPTERS)
+
+# One thread a process, as when the chapters were executed: the test processes share the cores. The last step is
+# a pytest run, so that the last line is pytest's own.
+test: export OMP_NUM_THREADS := 1
+test: export TQDM_DISABLE := 1
+test: $(INSTALLED) lint  ## lint, re-run every chapter against its stored outputs, then all other tests
+	chapters="$$($(RUN) -m tools.toc)" && $(RUN) -m pytest $$chapters --nbval --nbval-current-env \
+	    --nbval-sanitize-with tests/chapters/nbval_sanitize.cfg -n $(TEST_WORKERS) --dist loadfile
+	$(RUN) -m pytest -n $(TEST_WORKERS) --dist loadfile
+
+lint: $(INSTALLED)  ## ruff, mypy (strict) and the import staircase
+	$(RUN) -m ruff check .
+	$(RUN) -m mypy
+	$(VENV)/bin/lint-imports
+
+bench: $(INSTALLED)  ## measure the seconds that the book quotes (writes mesa_lib/results/benchmark.json)
+	$(RUN) -m tools.bench
+
+clean:  ## remove what builds and tests leave behind
+	rm -rf _build .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis mesa_lib.egg-info
+	find book mesa_lib tests tools \( -name __pycache__ -o -name .ipynb_checkpoints \) -type d -prune -exec rm -rf {} +
+
+distclean: clean  ## clean, and remove the virtual environment as well
+	rm -rf $(VENV)
+
+# torch pins its own CUDA libraries, and its CPU wheel asks for none: they stay out.
+lock: $(INSTALLED)  ## pin requirements.txt afresh from requirements.in (for maintainers)
+	$(RUN) -m venv $(VENV)/lock
+	$(VENV)/lock/bin/python -m pip install --quiet --disable-pip-version-check uv==0.13.9
+	{ echo "# Every package of the book's environment, exactly, for Python 3.11 to 3.13 on Linux and macOS."; \
+	  echo "# Made from requirements.in by \`make lock\`; don't edit. torch's CUDA libraries are left out: torch pins them."; \
+	  $(VENV)/lock/bin/uv pip compile requirements.in --universal --python-version 3.11 --fork-strategy fewest \
+	      --annotation-style line --no-header --quiet | grep -vE '^(nvidia-|cuda-|triton==)'; \
+	} > requirements.txt.new
+	mv requirements.txt.new requirements.txt
+
+# The pins are tested on Python 3.11 to 3.13. An environment made by another version, or whose interpreter has gone,
+# is made anew.
+PYTHONS = $(PYTHON) python3 python3.13 python3.12 python3.11
+IS_SUPPORTED = -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null
+
+$(INSTALLED): requirements.txt
+	@if ! $(RUN) $(IS_SUPPORTED); then \
+	    for python in $(PYTHONS); do \
+	        if "$$python" $(IS_SUPPORTED); then found="$$python"; break; fi; \
+	    done; \
+	    if [ -z "$$found" ]; then \
+	        echo "make: this needs Python 3.11, 3.12 or 3.13; none among: $(strip $(PYTHONS))" >&2; \
+	        echo "make: name one with  make PYTHON=/path/to/python" >&2; \
+	        exit 1; \
+	    fi; \
+	    echo "Making $(VENV) with $$found ($$("$$found" --version))"; \
+	    "$$found" -m venv --clear $(VENV) || { rm -rf $(VENV); exit 1; }; \
+	fi
+	$(RUN) -m pip install --disable-pip-version-check --requirement requirements.txt
+	$(RUN) -m pip install --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(RUN) -m pip check
+	@touch $@

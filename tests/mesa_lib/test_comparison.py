@@ -1,0 +1,125 @@
+"""The three measures of the paper's Figure 2, against numbers computed by hand."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from mesa_lib import (
+    FittedLinearModel,
+    FreeTransformer,
+    compare,
+    gradient_descent_learner,
+    least_squares,
+    random_weights,
+    sensitivity,
+)
+
+
+def constant(weights):
+    """The learner whose implicit weights are `weights` whatever the context."""
+    return FittedLinearModel(lambda batch: weights.expand(*batch.context_x.shape[:-2], *weights.shape[-2:]))
+
+
+def test_the_sensitivity_of_a_linear_learner_is_its_implicit_weights_at_every_query(draw_batch):
+    batch = draw_batch()
+    learner = gradient_descent_learner(0.4, 3)
+    expected = learner.implicit_weights(batch)[:, None].expand(4, 2, 2, 3)
+    torch.testing.assert_close(sensitivity(learner, batch), expected, rtol=1e-12, atol=1e-14)
+
+
+def test_the_sensitivity_of_a_non_linear_learner_is_its_jacobian_query_by_query(draw_batch):
+    batch = draw_batch()
+
+    def cubic(given):
+        return given.query_x[..., :2] ** 3 * given.query_x[..., 2:]
+
+    x = batch.query_x
+    expected = torch.zeros(4, 2, 2, 3, dtype=torch.float64)
+    for k in range(2):
+        expected[..., k, k] = 3 * x[..., k] ** 2 * x[..., 2]
+        expected[..., k, 2] = x[..., k] ** 3
+    torch.testing.assert_close(sensitivity(cubic, batch), expected, rtol=1e-12, atol=1e-14)
+
+
+def test_differences_and_cosine_are_means_over_tasks_and_queries(draw_batch, draw):
+    batch = draw_batch(3)
+    a, b = draw(2, 3), draw(2, 3)
+    got = compare(constant(a), constant(b), batch)
+    norms = [torch.linalg.vector_norm((a - b) @ x) for x in batch.query_x.reshape(-1, 3)]
+    cosine = (a * b).sum() / (a.square().sum().sqrt() * b.square().sum().sqrt())
+    torch.testing.assert_close(got.prediction_difference, torch.stack(norms).mean(), rtol=1e-12, atol=0)
+    torch.testing.assert_close(got.sensitivity_difference, (a - b).square().sum().sqrt(), rtol=1e-12, atol=0)
+    torch.testing.assert_close(got.sensitivity_cosine, cosine, rtol=1e-12, atol=0)
+
+
+def test_a_learner_compared_with_itself_does_not_differ(draw_batch):
+    got = compare(least_squares, least_squares, draw_batch())
+    assert got.prediction_difference == 0
+    assert got.sensitivity_difference == 0
+    assert got.sensitivity_cosine == pytest.approx(1, abs=1e-12)
+
+
+def test_the_cosine_sees_direction_and_the_differences_see_size(draw_batch, draw):
+    batch, weights = draw_batch(), draw(2, 3)
+    got = compare(constant(-3 * weights), constant(weights), batch)
+    assert got.sensitivity_cosine == pytest.approx(-1, abs=1e-12)
+    assert got.sensitivity_difference == pytest.approx(4 * float(weights.square().sum().sqrt()), rel=1e-12)
+
+
+@pytest.mark.parametrize("side", ["learner", "reference"])
+def test_an_ensemble_gets_one_number_per_member_on_either_side(side, draw_batch):
+    batch = draw_batch()
+    seeds = [3, 1, 4]
+    plain = gradient_descent_learner(0.5)
+    ensemble = FreeTransformer([random_weights(3, 2, seeds, scale=0.5, dtype=torch.float64)])
+    pair = (ensemble, plain) if side == "learner" else (plain, ensemble)
+    together = compare(*pair, batch)
+    for k, seed in enumerate(seeds):
+        solo = FreeTransformer([random_weights(3, 2, [seed], scale=0.5, dtype=torch.float64)])
+        alone = compare(solo, plain, batch)
+        for name in ("prediction_difference", "sensitivity_difference", "sensitivity_cosine"):
+            torch.testing.assert_close(getattr(together, name)[k], getattr(alone, name)[0], rtol=1e-12, atol=1e-14)
+
+
+def test_a_batch_with_its_own_ensemble_axis_is_compared_member_by_member(draw_batch):
+    batch = draw_batch()
+    stacked = batch.expand(2)
+    pair = gradient_descent_learner(0.5), gradient_descent_learner(0.1)
+    expected = compare(*pair, batch).prediction_difference
+    assert torch.equal(compare(*pair, stacked).prediction_difference, expected.expand(2))
+
+
+def test_predictions_of_a_wrong_shape_are_refused(draw_batch, refused):
+    batch = draw_batch()
+    good = gradient_descent_learner(0.5)
+
+    def squeezed(given):
+        return good(given)[..., :1]
+
+    message = "expected predictions that end in (4, 2, 2), the shape of query_y, got (4, 2, 1)"
+    refused(lambda: compare(squeezed, good, batch), ValueError, f"learner: {message}")
+    refused(lambda: compare(good, squeezed, batch), ValueError, f"reference: {message}")
+    message = "learner: expected predictions of shape (4, 2, 2), that of query_y, got (4, 2, 1)"
+    refused(lambda: sensitivity(squeezed, batch), ValueError, message)
+
+
+def test_ensembles_that_do_not_broadcast_are_refused(draw_batch, refused):
+    batch = draw_batch()
+    three, two = (FreeTransformer([random_weights(3, 2, range(count), dtype=torch.float64)]) for count in (3, 2))
+    message = "learner: expected leading axes that broadcast with (2,), those of reference, got (3,)"
+    refused(lambda: compare(three, two, batch), ValueError, message)
+
+
+def test_a_learner_that_autograd_cannot_follow_is_refused(draw_batch, refused):
+    batch = draw_batch()
+    message = "learner: expected predictions that autograd can differentiate in query_x, got constants"
+    refused(lambda: sensitivity(lambda given: torch.zeros_like(given.query_y), batch), ValueError, message)
+
+
+def test_comparing_leaves_the_batch_alone(draw_batch):
+    batch = draw_batch()
+    before = replace(batch, query_x=batch.query_x.clone())
+    compare(gradient_descent_learner(0.5), least_squares, batch)
+    assert torch.equal(batch.query_x, before.query_x)
+    assert not batch.query_x.requires_grad

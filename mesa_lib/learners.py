@@ -21,7 +21,12 @@ Learner = Callable[[TaskBatch], Float[Tensor, "*ensemble task query y"]]
 
 @runtime_checkable
 class LinearLearner(Protocol):
-    """A learner whose prediction is linear in the query: prediction = V x_q with V = `implicit_weights`."""
+    """A learner whose prediction is linear in the query: prediction = V x_q with V = `implicit_weights`.
+
+    Shapes:
+        implicit_weights(batch): (*ensemble, task, y, x)
+        prediction, by calling the learner on a batch: (*ensemble, task, query, y)
+    """
 
     def __call__(self, batch: TaskBatch) -> Float[Tensor, "*ensemble task query y"]:
         """Predict the query targets, shape (*ensemble, task, query, y)."""

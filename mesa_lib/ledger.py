@@ -10,7 +10,7 @@ import html
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, SupportsFloat
 
 from mesa_lib.validation import finite_number, one_of
@@ -140,7 +140,12 @@ class Verdict:
         return "\n".join([*lines, f"  {self.note}"] if self.note else lines)
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
-        return {"text/plain": repr(self), "text/html": self.to_html(), MIME_TYPE: asdict(self)}
+        return {"text/plain": repr(self), "text/html": self.to_html(), MIME_TYPE: self.to_record()}
+
+    def to_record(self) -> dict[str, Any]:
+        """The box as data for JSON; evidence is a list, since files of notebooks sort the keys of an object."""
+        evidence = [{"measured": name, "bound": bound} for name, bound in self.evidence.items()]
+        return {"claim": self.claim, "ruling": self.ruling, "evidence": evidence, "note": self.note}
 
     def to_html(self) -> str:
         """The box as HTML; its id is the target of the ledger's link to this very cell."""

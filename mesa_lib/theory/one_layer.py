@@ -18,7 +18,10 @@ from mesa_lib.validation import finite_number, positive_integer
 
 
 def zero_loss(tasks: LinearTasks) -> float:
-    """L0 = 1/2 d y_dim m2 tau^2, the half-MSE of predicting zero (the same for every context)."""
+    """L0 = 1/2 d y_dim m2 tau^2, the half-MSE of predicting zero (the same for every context).
+
+    With d = x_dim, m2 = E x^2 of one coordinate and tau = teacher_scale; noise does not enter, query targets are clean.
+    """
     return 0.5 * tasks.x_dim * tasks.y_dim * tasks.second_moment * tasks.teacher_scale**2
 
 

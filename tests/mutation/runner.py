@@ -17,6 +17,15 @@ def copy_project(target: Path) -> None:
         shutil.copy(ROOT / name, target / name)
 
 
+def break_library(project: Path, file: str, old: str, new: str) -> None:
+    """Make `old`, which must occur once in a file of the copied mesa_lib, `new`."""
+    source = project / "mesa_lib" / file
+    text = source.read_text(encoding="utf-8")
+    found = text.count(old)
+    assert found == 1, f"mesa_lib/{file}: expected exactly one {old!r}, got {found}; the list of breaks needs an update"
+    source.write_text(text.replace(old, new), encoding="utf-8")
+
+
 def run_tests(project: str, tests: list[str]) -> None:
     """In a fresh process: become a pytest run in `project`; its output and JUnit report are files there."""
     os.chdir(project)

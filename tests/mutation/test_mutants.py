@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from tests.mutation.mutants import MUTANTS
-from tests.mutation.runner import ROOT, copy_project, run_tests
+from tests.mutation.runner import ROOT, break_library, copy_project, run_tests
 
 # A server imports the slow packages once; every run is a fork of it, and starts at once.
 PROCESSES = multiprocessing.get_context("forkserver")
@@ -30,11 +30,7 @@ def run(project, tests):
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_mutant_is_killed_by_the_assertion_of_its_test(mutant, tmp_path):
     copy_project(tmp_path)
-    source = tmp_path / "mesa_lib" / mutant.file
-    text = source.read_text(encoding="utf-8")
-    found = text.count(mutant.old)
-    assert found == 1, f"mesa_lib/{mutant.file}: expected exactly one {mutant.old!r}, got {found}; update mutants.py"
-    source.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
+    break_library(tmp_path, mutant.file, mutant.old, mutant.new)
     cases = run(tmp_path, [mutant.killer])
     failures = [failure.get("message") or "" for case in cases for failure in case.iter("failure")]
     errors = [error.get("message") for case in cases for error in case.iter("error")]

@@ -118,6 +118,23 @@ def test_every_public_name_is_on_the_page_of_the_package(site):
     assert sorted(set(mesa_lib.__all__) - documented - {"__version__"}) == []
 
 
+def test_every_row_of_the_ledger_links_to_the_box_of_its_check(site):
+    pages = dict(pages_of(site))
+    rows = pages["book/claims.html"].select("table.claims-ledger tbody tr")
+    assert rows
+    for row in rows:
+        file, _, box = row.find("a", class_="internal")["href"].partition("#")
+        found = pages[f"book/{file}"].find(id=box)
+        assert found is not None, f"{row['id']}: no box {box} on {file}"
+        assert found.get_text().startswith(f"Claim {row.find('th').get_text()}: ")
+
+
+def test_the_ledger_can_be_downloaded(site):
+    links = dict(pages_of(site))["book/claims.html"].find_all("a", class_="download")
+    files = [site / "book" / link["href"] for link in links]
+    assert [file.name for file in files if file.is_file()] == ["claims.csv", "claims.json"]
+
+
 @pytest.mark.parametrize(
     ("html", "complaints"),
     [

@@ -8,6 +8,7 @@ nothing else. Whatever does not fit is a warning that names the claim, and so an
 """
 
 import html
+import json
 import os
 from collections import Counter
 from collections.abc import Sequence
@@ -20,12 +21,12 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from mesa_lib.ledger import RULINGS
+from mesa_lib.ledger import MIME_TYPE, RULINGS
 
-from .rows import Check, Claim, LedgerError, Row, complaints, join, parse_claims, read_checks, to_csv, to_json
+from .rows import NOTES, Check, Claim, LedgerError, Row, complaints, join, parse_claims, read_checks, to_csv, to_json
 
 SCRIPT = Path(__file__).with_name("filter.js")
-HEADINGS = {"Claim": 6, "In our words": 30, "In the note": 26, "Our verdict": 14, "Evidence": 28, "Check": 14}
+HEADINGS = {"Claim": 10, "In our words": 24, "In the note": 24, "Our verdict": 16, "Evidence": 26}  # with widths
 
 logger = logging.getLogger(__name__)
 
@@ -95,9 +96,8 @@ class ClaimsLedger(SphinxDirective):
             [nodes.paragraph("", claim.id)],
             [nodes.paragraph("", "", *statement), *messages],
             [source, nodes.paragraph("", f"“{claim.quote}”"), nodes.paragraph("", f"Its strength: {claim.strength}")],
-            [nodes.paragraph("", "", ruling)],
+            [nodes.paragraph("", "", ruling), nodes.paragraph("", "", self._link(check))],
             evidence(check),
-            [nodes.paragraph("", "", self._link(check))],
         ]
         return nodes.row("", *(nodes.entry("", *cell) for cell in cells), ids=[f"claim-{claim.id.lower()}"])
 
@@ -141,10 +141,10 @@ def evidence(check: Check) -> list[nodes.Node]:
 def filter_form(rows: Sequence[Row]) -> str:
     """Controls that the script brings to life; hidden until it does."""
     rulings = [ruling for ruling in RULINGS if any(row.check.ruling == ruling for row in rows)]
-    sources = sorted({row.claim.source for row in rows})
+    notes = [note for note in NOTES if any(note in row.claim.notes for row in rows)]
     return (
         '<form class="claims-filter" role="search" aria-label="Filter the claims" hidden>'
-        f"{_select('Verdict', 'ruling', rulings)}{_select('Note', 'source', sources)}"
+        f"{_select('Verdict', 'ruling', rulings)}{_select('Note', 'note', notes)}"
         '<label>Text <input type="search" name="text" autocomplete="off"></label>'
         '<button type="reset">Show all</button><output aria-live="polite"></output></form>'
     )
@@ -155,7 +155,18 @@ def _select(label: str, name: str, values: Sequence[str]) -> str:
     return f'<label>{label} <select name="{name}"><option value="">all</option>{options}</select></label>'
 
 
+def hide_records(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Take the machine-readable verdicts out of a notebook about to be shown: myst-nb warns of types unknown to it."""
+    if MIME_TYPE in source[0] and str(app.env.doc2path(docname)).endswith(".ipynb"):
+        notebook = json.loads(source[0])
+        for cell in notebook["cells"]:
+            for output in cell.get("outputs", []):
+                output.get("data", {}).pop(MIME_TYPE, None)
+        source[0] = json.dumps(notebook)
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Register the directive."""
+    """Register the directive and the hook."""
     app.add_directive("claims-ledger", ClaimsLedger)
+    app.connect("source-read", hide_records)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

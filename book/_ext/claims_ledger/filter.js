@@ -3,11 +3,11 @@
   const form = document.querySelector("form.claims-filter");
   const table = document.querySelector("table.claims-ledger");
   const count = form.querySelector("output");
-  const { ruling, source, text } = form.elements;
+  const { ruling, note, text } = form.elements;
   const rows = [...table.tBodies[0].rows].map((row) => ({
     row,
     ruling: row.querySelector(".ruling").textContent,
-    source: row.querySelector("strong").textContent,
+    notes: row.querySelector("strong").textContent,
     text: row.textContent.toLowerCase(),
   }));
 
@@ -15,7 +15,7 @@
     const words = text.value.toLowerCase().split(/\s+/).filter(Boolean);
     const fits = (one) =>
       (!ruling.value || one.ruling === ruling.value) &&
-      (!source.value || one.source === source.value) &&
+      (!note.value || one.notes.includes(note.value)) &&
       words.every((word) => one.text.includes(word));
     for (const one of rows) one.row.hidden = !fits(one);
     count.textContent = `${rows.filter((one) => !one.row.hidden).length} of ${rows.length} claims shown`;

@@ -20,6 +20,7 @@ from IPython.core.inputtransformer2 import TransformerManager
 
 from mesa_lib.ledger import MIME_TYPE, RULINGS
 
+NOTES = ("Reading note", "NOTE-280")
 KINDS = ("claim", "assumption", "limitation", "open question", "bearing")
 MAX_QUOTE_WORDS = 20
 
@@ -38,8 +39,8 @@ class Claim:
     Attributes:
         id: the claim's id, in capitals, digits and hyphens.
         statement: the claim in our words; Markdown, and mathematics between dollar signs.
-        source: the note that makes it.
-        quote: some words of the note's sentence, by which a reader finds it.
+        source: the note that makes it, one of `NOTES`, or two of them joined by "and".
+        quote: some words of the (first) note's sentence, by which a reader finds it.
         kind: one of `KINDS`.
         strength: how strong the note calls it, or "stated".
         chapter: the chapter that judges it, by its file's name without the suffix.
@@ -52,6 +53,11 @@ class Claim:
     kind: str
     strength: str
     chapter: str
+
+    @property
+    def notes(self) -> list[str]:
+        """The notes that make the claim."""
+        return self.source.split(" and ")
 
 
 @dataclass(frozen=True)
@@ -97,8 +103,8 @@ def parse_claims(text: str) -> list[Claim]:
     """The claims in the text of a `claims.yml`, in its order.
 
     Raises:
-        LedgerError: it is no list of mappings with exactly the fields of `Claim`, each a text that is not empty; an id
-            or a kind is none; a quote is too long; an id occurs twice.
+        LedgerError: it is no list of mappings with exactly the fields of `Claim`, each a text that is not empty; an
+            id, a source or a kind is none; a quote is too long; an id occurs twice.
     """
     try:
         entries = yaml.safe_load(text)
@@ -128,6 +134,8 @@ def _claim(entry: Any, number: int) -> Claim:
     claim = Claim(**{key: " ".join(value.split()) for key, value in entry.items()})
     if not _ID.fullmatch(claim.id):
         raise LedgerError(f"{name}: id: expected capitals, digits and single hyphens")
+    if not set(claim.notes) <= set(NOTES):
+        raise LedgerError(f"{name}: source: expected {' or '.join(map(repr, NOTES))}, got {claim.source!r}")
     if claim.kind not in KINDS:
         raise LedgerError(f"{name}: kind: expected one of {', '.join(map(repr, KINDS))}, got {claim.kind!r}")
     if (length := len(claim.quote.split())) > MAX_QUOTE_WORDS:
@@ -181,19 +189,21 @@ def _title(notebook: Mapping[str, Any], chapter: str) -> str:
 
 def _check(record: Any, cell: Mapping[str, Any], chapter: str, title: str, number: int) -> Check:
     place = f"{chapter}, code cell {number}"
-    if not isinstance(record, dict) or not {"claim", "ruling", "evidence", "note"} <= set(record):
-        raise LedgerError(f"{place}: a stored verdict is malformed: {record!r:.80}")
-    claim, ruling = record["claim"], record["ruling"]
+    try:
+        claim, ruling, note = record["claim"], record["ruling"], record["note"]
+        evidence = {piece["measured"]: piece["bound"] for piece in record["evidence"]}
+    except (KeyError, TypeError) as error:
+        raise LedgerError(f"{place}: a malformed stored verdict, {record!r:.400}; run `make execute`") from error
     if ruling not in RULINGS:
         raise LedgerError(f"claim {claim}: {place} has the unknown ruling {ruling!r}")
     if cell["execution_count"] is None:
         raise LedgerError(f"claim {claim}: {place} shows a verdict but has not been executed; run `make execute`")
     if (claim, ruling) not in list(_called("".join(cell["source"]))):
         raise LedgerError(
-            f"claim {claim}: {place} shows the stored verdict {ruling!r}, but has no verdict({claim!r}, {ruling!r}, ...) "
-            "in its code; write both as they are, and run `make execute`"
+            f"claim {claim}: {place} shows the stored verdict {ruling!r}, but its code has no "
+            f"verdict({claim!r}, {ruling!r}, ...); write both as they are, and run `make execute`"
         )
-    return Check(claim, ruling, dict(record["evidence"]), record["note"], chapter, title, number)
+    return Check(claim, ruling, evidence, note, chapter, title, number)
 
 
 def _called(source: str) -> Iterator[tuple[Any, ...]]:
@@ -240,7 +250,7 @@ def complaints(claims: Sequence[Claim], checks: Sequence[Check]) -> list[str]:
 
 
 def join(claims: Sequence[Claim], checks: Sequence[Check]) -> list[Row]:
-    """The ledger, in the order of the claims. What `complaints` complains about is left out or, if double, last wins."""
+    """The ledger in the order of the claims: without those that have no check, and of several checks with the last."""
     by_claim = {check.claim: check for check in checks}
     return [Row(claim, by_claim[claim.id]) for claim in claims if claim.id in by_claim]
 

@@ -1,0 +1,97 @@
+"""For every claim of the ledger a break of mesa_lib, in the order of the claims, that its check cell must notice.
+
+Were the library so, the verdict would be wrong.
+"""
+
+from typing import NamedTuple
+
+
+class ClaimBreak(NamedTuple):
+    """One break: in `file` of mesa_lib, `old` (which occurs once) becomes `new`, and the check of `claim` must fail."""
+
+    claim: str
+    name: str
+    file: str
+    old: str
+    new: str
+
+
+CLAIM_BREAKS = [
+    ClaimBreak(
+        "KEY-STEP",
+        "the targets move the other way",
+        "algorithms/gradient_descent.py",
+        "return batch.context_y - batch.context_x @ weight_change.mT",
+        "return batch.context_y + batch.context_x @ weight_change.mT",
+    ),
+    ClaimBreak(
+        "KEY-OUTER",
+        "the memory is a mean of outer products instead of their sum",
+        "networks/memory.py",
+        "return values.mT @ keys",
+        "return values.mT @ keys / keys.shape[-2]",
+    ),
+    ClaimBreak(
+        "C1",
+        "the construction adds targets instead of taking them away",
+        "networks/constructions.py",
+        "w_v[d:, d:] = -identity[d:, d:]",
+        "w_v[d:, d:] = identity[d:, d:]",
+    ),
+    ClaimBreak(
+        "A-QUERY-SLOT",
+        "the query's slot starts at plus W_0 x_q",
+        "networks/tokens.py",
+        "slot = -(",
+        "slot = (",
+    ),
+    ClaimBreak(
+        "A-QUERY-ZERO",
+        "gradient descent predicts with its step alone, without its start, which is what a slot of 0 gives",
+        "algorithms/gradient_descent.py",
+        "predict_linear(gradient_descent_weights(batch, eta, num_steps, w_0), batch)",
+        "predict_linear(gradient_descent_weights(batch, eta, num_steps, w_0) - initial_weights(batch, w_0), batch)",
+    ),
+    ClaimBreak(
+        "A-EXCLUDED",
+        "a query joins the keys and values with a target that is not zero",
+        "networks/tokens.py",
+        "torch.cat([tokens.context, tokens.query], dim=-2)",
+        "torch.cat([tokens.context, tokens.query + 1], dim=-2)",
+    ),
+    ClaimBreak(
+        "A-EXCLUDED",
+        "the query never joins the keys and values",
+        "networks/tokens.py",
+        "return Tokens(torch.cat([tokens.context, tokens.query], dim=-2), tokens.query)",
+        "return tokens",
+    ),
+    ClaimBreak(
+        "A-P-N",
+        "P forgets N",
+        "networks/constructions.py",
+        "(step / examples * identity)",
+        "(step * identity)",
+    ),
+    ClaimBreak(
+        "C2",
+        "canonical weights score on the scale on which they were trained",
+        "networks/attention.py",
+        "w_q=w_kq / scale",
+        "w_q=w_kq",
+    ),
+    ClaimBreak(
+        "C2-LOSS",
+        "a gradient step sums over the context instead of taking the mean",
+        "algorithms/gradient_descent.py",
+        "return residual.mT @ batch.context_x / batch.num_context",
+        "return residual.mT @ batch.context_x",
+    ),
+    ClaimBreak(
+        "C2-INTERP",
+        "interpolation averages the factors",
+        "networks/attention.py",
+        "    a, b = canonicalize(a, y_dim), canonicalize(b, y_dim)\n",
+        "    return average_factors(a, b, share)\n",
+    ),
+]

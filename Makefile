@@ -66,7 +66,7 @@ lock: $(INSTALLED)  ## pin requirements.txt afresh from requirements.in (for mai
 
 # The pins are tested on Python 3.11 to 3.13. An environment made by another version, or whose interpreter has gone,
 # is made anew.
-PYTHONS = $(PYTHON) python3 python3.13 python3.12 python3.11
+PYTHONS = $(if $(PYTHON),'$(PYTHON)') python3 python3.13 python3.12 python3.11
 IS_SUPPORTED = -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null
 
 $(INSTALLED): requirements.txt

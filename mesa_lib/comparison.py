@@ -1,5 +1,6 @@
-"""How alike two in-context learners are: the three measures of the paper's Figure 2."""
+"""How alike two in-context learners are, by the three measures of the paper's Figure 2, and how good one is."""
 
+import warnings
 from dataclasses import dataclass, replace
 
 import torch
@@ -8,7 +9,7 @@ from torch import Tensor
 
 from mesa_lib.learners import Learner
 from mesa_lib.tasks import TaskBatch
-from mesa_lib.validation import broadcastable
+from mesa_lib.validation import broadcastable, floating_tensor, positive_number
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,3 +92,57 @@ def compare(learner: Learner, reference: Learner, batch: TaskBatch) -> Compariso
 
 def _broadcast(learner: Learner, batch: TaskBatch) -> Learner:
     return lambda given: learner(given).expand(batch.query_y.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class LossSummary:
+    """Losses of many tasks, in numbers that a few diverging tasks cannot spoil; every field has shape (*ensemble).
+
+    Attributes:
+        median: over tasks.
+        capped_mean: mean of min(loss, cap); a loss that is not a number counts as the cap.
+        mean: the plain mean, infinite where some loss is not finite; see `summarize_losses` for the warning.
+        divergent_share: share of tasks whose loss is not finite or more than ten times the cap.
+    """
+
+    median: Float[Tensor, "*ensemble"]
+    capped_mean: Float[Tensor, "*ensemble"]
+    mean: Float[Tensor, "*ensemble"]
+    divergent_share: Float[Tensor, "*ensemble"]
+
+
+def summarize_losses(
+    losses: Float[Tensor, "*ensemble task"], cap: float, *, divergence_expected: bool = False
+) -> LossSummary:
+    """Median, capped mean, mean and divergent share of the losses of many tasks.
+
+    A deep network of linear attention is a polynomial of high degree in its context: on the rare context whose largest
+    eigenvalue exceeds what the weights allow it errs by any power of ten, and the mean over tasks says nothing else.
+
+    Args:
+        losses: one loss a task, half-MSE, shape (*ensemble, task), as from `expected_task_losses`.
+        cap: the most that one task may count in the capped mean; the loss of predicting zero (`zero_loss`) is natural.
+        divergence_expected: whether the caller knows and shows that tasks diverge, so that no warning is needed.
+
+    Returns:
+        A LossSummary.
+
+    Raises:
+        TypeError, ValueError: `losses` is no floating-point tensor with at least one task, or `cap` is not positive.
+
+    Warns:
+        RuntimeWarning: some tasks diverge; the message has their share.
+    """
+    ceiling = positive_number("cap", cap)
+    if floating_tensor("losses", losses, min_dims=1).shape[-1] == 0:
+        raise ValueError(f"losses: expected at least one task, got shape {tuple(losses.shape)}")
+    finite = torch.nan_to_num(losses.detach(), nan=float("inf"), posinf=float("inf"))
+    divergent = (finite > 10 * ceiling).to(losses.dtype).mean(-1)
+    if bool((divergent > 0).any()) and not divergence_expected:
+        warnings.warn(
+            f"{float(divergent.max()):.2%} of the tasks diverge (loss not finite, or above ten times {ceiling:.3g}): "
+            "look at the median and the capped mean",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return LossSummary(finite.median(-1).values, finite.clamp(max=ceiling).mean(-1), finite.mean(-1), divergent)

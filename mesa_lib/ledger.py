@@ -64,8 +64,8 @@ class Evidence:
 
     @property
     def holds(self) -> bool:
-        """Whether the value lies within its bounds; never true for NaN."""
-        return self.low <= self.value <= self.high
+        """Whether the value lies within its bounds; never true for NaN or infinity."""
+        return math.isfinite(self.value) and self.low <= self.value <= self.high
 
     @property
     def bound(self) -> str:
@@ -112,6 +112,8 @@ def between(value: SupportsFloat, low: float, high: float, unit: str = "") -> Ev
 
 
 def _number(value: SupportsFloat) -> float:
+    if isinstance(value, str):  # float would read it
+        raise TypeError(f"value: expected one number, got the text {value!r}")
     try:
         return float(value)
     except (TypeError, ValueError, RuntimeError) as error:  # torch has a RuntimeError for tensors of several entries

@@ -11,6 +11,7 @@ from torch import Tensor
 from mesa_lib.validation import (
     finite_tensor,
     floating_dtype,
+    matrix_of_numbers,
     non_negative_number,
     one_of,
     positive_integer,
@@ -122,8 +123,13 @@ class TaskBatch:
 class LinearTasks:
     """The distribution of noisy linear regression tasks: y_i = W x_i + noise, and clean queries W x_q.
 
-    Each task draws its own teacher W with independent entries N(0, teacher_scale^2). The coordinates of x are
-    independent, symmetric, with standard moments m2 = E x^2 and m4 = E x^4 (`second_moment`, `fourth_moment`).
+    Each task draws its own teacher W, with independent entries N(teacher_mean, teacher_scale^2). The inputs are
+
+        x = R z,   z with independent, symmetric coordinates of variance 1 and of one kurtosis kappa = E z^4,
+
+    with R = r s I by default (r is `input_range`, and s the standard deviation of the unscaled coordinate), and with
+    R = r Sigma^(1/2), the symmetric root, for an `input_covariance` Sigma. So Sigma is the covariance of x where r = 1,
+    whatever `inputs`, and r rescales the inputs in both cases.
 
     Defaults are the paper's setting as its text has it (section 3): d = N = 10, one target, x ~ U(-1, 1), W ~ N(0, I),
     no noise. The released code draws x ~ U(-1/2, 1/2) instead, which is ``input_range=0.5`` here.
@@ -133,14 +139,21 @@ class LinearTasks:
         y_dim: target dimensions.
         num_context: examples N per context.
         num_queries: queries per task.
-        input_range: for "uniform" the half-width r of U(-r, r); for "normal" the standard deviation.
-        inputs: "uniform" or "normal".
+        input_range: r, the scale of the inputs: without a covariance the half-width of U(-r, r), the standard deviation
+            of normal or Laplace coordinates, or the size of coordinates +-r.
+        inputs: the shape of z's coordinates: "uniform" (kappa 9/5), "normal" (3), "laplace" (6) or "rademacher" (1).
         teacher_scale: standard deviation of W's entries.
         noise_std: standard deviation of the noise on the context's targets; query targets are clean.
+        input_covariance: Sigma, a symmetric positive definite (x, x) matrix: nested sequences or a tensor, kept as a
+            tuple of tuples, so that tasks compare and hash by value. None leaves the coordinates independent.
+        teacher_mean: the mean of W over tasks, a (y, x) matrix in the same forms. None is zero.
+        constant_input: whether every x of a batch ends with an extra coordinate 1, for which the teacher has weight 0.
+            A layer on such tokens is a layer with biases on its keys, queries and values.
 
     Raises:
         TypeError, ValueError: a size that is not a positive integer, a scale that is not a positive finite number, a
-            negative noise, an unknown input distribution.
+            negative noise, an unknown input distribution, a matrix of another shape, a covariance that is not symmetric
+            and positive definite, a `constant_input` that is not a bool.
     """
 
     x_dim: int = 10
@@ -148,9 +161,12 @@ class LinearTasks:
     num_context: int = 10
     num_queries: int = 1
     input_range: float = 1.0
-    inputs: Literal["uniform", "normal"] = "uniform"
+    inputs: Literal["uniform", "normal", "laplace", "rademacher"] = "uniform"
     teacher_scale: float = 1.0
     noise_std: float = 0.0
+    input_covariance: Sequence[Sequence[float]] | Float[Tensor, "x x"] | None = None
+    teacher_mean: Sequence[Sequence[float]] | Float[Tensor, "y x"] | None = None
+    constant_input: bool = False
 
     def __post_init__(self) -> None:
         for name in ("x_dim", "y_dim", "num_context", "num_queries"):
@@ -158,22 +174,70 @@ class LinearTasks:
         for name in ("input_range", "teacher_scale"):
             positive_number(f"LinearTasks.{name}", getattr(self, name))
         non_negative_number("LinearTasks.noise_std", self.noise_std)
-        one_of("LinearTasks.inputs", self.inputs, ("uniform", "normal"))
+        one_of("LinearTasks.inputs", self.inputs, tuple(_COORDINATES))
+        if not isinstance(self.constant_input, bool):
+            raise TypeError(f"LinearTasks.constant_input: expected True or False, got {self.constant_input!r}")
+        shapes = {"input_covariance": (self.x_dim, self.x_dim), "teacher_mean": (self.y_dim, self.x_dim)}
+        for name, shape in shapes.items():
+            if getattr(self, name) is not None:
+                numbers = matrix_of_numbers(f"LinearTasks.{name}", getattr(self, name), shape)
+                object.__setattr__(self, name, numbers)  # the way for a frozen dataclass to tidy up its own fields
+        if self.input_covariance is not None:
+            covariance = _checked_covariance(torch.tensor(self.input_covariance, dtype=torch.float64))
+            object.__setattr__(self, "input_covariance", tuple(tuple(row) for row in covariance.tolist()))
+
+    @property
+    def kurtosis(self) -> float:
+        """E z^4 = kappa of one coordinate z of variance 1: 9/5 uniform, 3 normal, 6 Laplace, 1 for signs."""
+        return _COORDINATES[self.inputs][1]
+
+    @property
+    def input_root(self) -> Float[Tensor, "x x"]:
+        """R with x = R z, symmetric, in float64: r s I, or r Sigma^(1/2)."""
+        if self.input_covariance is None:
+            scale: float = self.input_range * _COORDINATES[self.inputs][0] ** 0.5
+            return scale * torch.eye(self.x_dim, dtype=torch.float64)
+        eigenvalues, basis = torch.linalg.eigh(torch.tensor(self.input_covariance, dtype=torch.float64))
+        root: Tensor = self.input_range * (basis * eigenvalues.sqrt()) @ basis.mT
+        return root
 
     @property
     def second_moment(self) -> float:
-        """m2 = E x^2 of one coordinate: r^2/3 for U(-r, r), s^2 for N(0, s^2)."""
-        return self.input_range**2 / (3 if self.inputs == "uniform" else 1)
+        """m2 = E x^2 of one coordinate: r^2/3 for U(-r, r), r^2 for the others; with a covariance r^2 tr Sigma / d."""
+        if self.input_covariance is None:
+            return self.input_range**2 * _COORDINATES[self.inputs][0]
+        return float(self.input_root.square().sum()) / self.x_dim
 
     @property
     def fourth_moment(self) -> float:
-        """m4 = E x^4 of one coordinate: r^4/5 for U(-r, r), 3 s^4 for N(0, s^2)."""
-        return self.input_range**4 * (1 / 5 if self.inputs == "uniform" else 3)
+        """m4 = E x^4 of one coordinate: r^4/5 for U(-r, r), 3 r^4 normal; with a covariance its mean over coordinates.
+
+        For x = R z it is E x_a^4 = 3 (sum_k R_ak^2)^2 + (kappa - 3) sum_k R_ak^4.
+        """
+        if self.input_covariance is None:
+            return self.kurtosis * self.second_moment**2
+        squares = self.input_root.square()
+        return float((3 * squares.sum(-1).square() + (self.kurtosis - 3) * squares.square().sum(-1)).mean())
 
     @property
     def query_moment(self) -> Float[Tensor, "x x"]:
-        """E[x_q x_q^T] = m2 I, in float64: what an expected loss needs to know about the queries."""
-        return self.second_moment * torch.eye(self.x_dim, dtype=torch.float64)
+        """E[x_q x_q^T] = R R^T, in float64: what an expected loss needs to know about the queries.
+
+        It is m2 I without a covariance. With `constant_input` it has one more row and column, for the coordinate 1.
+        """
+        moment = self.input_root @ self.input_root
+        if not self.constant_input:
+            return moment
+        with_constant = torch.eye(self.x_dim + 1, dtype=torch.float64)
+        with_constant[: self.x_dim, : self.x_dim] = moment
+        return with_constant
+
+    @property
+    def teacher_center(self) -> Float[Tensor, "y x"]:
+        """The mean of W over tasks, in float64; zeros by default."""
+        if self.teacher_mean is None:
+            return torch.zeros(self.y_dim, self.x_dim, dtype=torch.float64)
+        return torch.tensor(self.teacher_mean, dtype=torch.float64)
 
     def sample(
         self,
@@ -195,7 +259,7 @@ class LinearTasks:
 
         Returns:
             A TaskBatch with context_x (task, context, x), context_y (task, context, y), query_x (task, query, x),
-            query_y (task, query, y) and teacher (task, y, x).
+            query_y (task, query, y) and teacher (task, y, x); x counts the constant coordinate if there is one.
 
         Raises:
             TypeError, ValueError: `num_tasks` is not a positive integer, `generator` is no torch.Generator, `dtype` is
@@ -206,12 +270,18 @@ class LinearTasks:
             raise TypeError(f"generator: expected a torch.Generator, got {type(generator).__name__}")
         floating_dtype("dtype", dtype)
         teacher = self._normal((count, self.y_dim, self.x_dim), generator, dtype) * self.teacher_scale
+        if self.teacher_mean is not None:
+            teacher = teacher + self.teacher_center.to(teacher)
         context_x = self._inputs((count, self.num_context, self.x_dim), generator, dtype)
         query_x = self._inputs((count, self.num_queries, self.x_dim), generator, dtype)
         context_y = context_x @ teacher.mT
         if self.noise_std > 0:
             context_y = context_y + self.noise_std * self._normal(context_y.shape, generator, dtype)
-        batch = TaskBatch(context_x, context_y, query_x, query_x @ teacher.mT, teacher)
+        query_y = query_x @ teacher.mT
+        if self.constant_input:
+            context_x, query_x = _with_last(context_x, 1.0), _with_last(query_x, 1.0)
+            teacher = _with_last(teacher, 0.0)
+        batch = TaskBatch(context_x, context_y, query_x, query_y, teacher)
         return batch if torch.device(device) == generator.device else batch.to(device=device)
 
     @staticmethod
@@ -219,7 +289,52 @@ class LinearTasks:
         return torch.randn(*shape, generator=generator, dtype=dtype, device=generator.device)
 
     def _inputs(self, shape: Sequence[int], generator: torch.Generator, dtype: torch.dtype) -> Tensor:
+        coordinates = self._coordinates(shape, generator, dtype)
+        if self.input_covariance is None:
+            return self.input_range * coordinates
+        to_unit_variance = _COORDINATES[self.inputs][0] ** -0.5
+        mixed: Tensor = coordinates @ (to_unit_variance * self.input_root).to(coordinates)
+        return mixed
+
+    def _coordinates(self, shape: Sequence[int], generator: torch.Generator, dtype: torch.dtype) -> Tensor:
+        """Independent coordinates at input_range 1, their variance as in `_COORDINATES`."""
         if self.inputs == "normal":
-            return self.input_range * self._normal(shape, generator, dtype)
-        uniform = torch.rand(*shape, generator=generator, dtype=dtype, device=generator.device)
-        return self.input_range * (2 * uniform - 1)
+            return self._normal(shape, generator, dtype)
+        doubled = (2, *shape) if self.inputs == "laplace" else shape
+        uniform = torch.rand(*doubled, generator=generator, dtype=dtype, device=generator.device)
+        if self.inputs == "uniform":
+            return 2 * uniform - 1
+        if self.inputs == "rademacher":
+            return 1 - 2 * (uniform < 0.5).to(dtype)
+        # The difference of two exponential numbers of mean 1 is a Laplace number of variance 2. As `uniform` is less
+        # than 1, no logarithm is infinite.
+        exponential = -torch.log1p(-uniform)
+        difference: Tensor = exponential[0] - exponential[1]
+        return difference / 2**0.5
+
+
+_COORDINATES = {"uniform": (1 / 3, 9 / 5), "normal": (1.0, 3.0), "laplace": (1.0, 6.0), "rademacher": (1.0, 1.0)}
+"""The input distributions: variance of a coordinate at input_range 1, and kurtosis."""
+
+
+def _with_last(values: Tensor, number: float) -> Tensor:
+    """The same rows, each with one more number at its end."""
+    return torch.nn.functional.pad(values, (0, 1), value=number)
+
+
+def _checked_covariance(covariance: Float[Tensor, "x x"]) -> Float[Tensor, "x x"]:
+    """The matrix, freed from rounding errors in its symmetry."""
+    size = float(covariance.abs().max())
+    skewness = float((covariance - covariance.mT).abs().max())
+    if skewness > 1e-6 * size:
+        raise ValueError(
+            "LinearTasks.input_covariance: expected a symmetric matrix, got entries that differ from their mirror "
+            f"images by up to {skewness:.1e}"
+        )
+    symmetric = (covariance + covariance.mT) / 2
+    least = float(torch.linalg.eigvalsh(symmetric)[0])
+    if least <= len(symmetric) * torch.finfo(torch.float64).eps * size:
+        raise ValueError(
+            f"LinearTasks.input_covariance: expected a positive definite matrix, got a least eigenvalue of {least:.1e}"
+        )
+    return symmetric

@@ -45,6 +45,31 @@ def non_negative_number(name: str, value: object) -> float:
     return number
 
 
+def finite_numbers(name: str, values: object) -> tuple[float, ...]:
+    """Return `values` as a tuple of floats; the error names it unless it is a non-empty sequence of finite numbers."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise TypeError(f"{name}: expected a sequence of numbers, got {values!r} of type {type(values).__name__}")
+    numbers = tuple(finite_number(f"{name}[{index}]", value) for index, value in enumerate(values))
+    if not numbers:
+        raise ValueError(f"{name}: expected at least one number, got an empty sequence")
+    return numbers
+
+
+def schedule_numbers(etas: object, gammas: object) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return the step sizes of L layers and the L - 1 numbers gamma between them; the error names what does not fit.
+
+    An L-th gamma may be given and is dropped: it moves data that no layer reads.
+    """
+    steps = finite_numbers("etas", etas)
+    given = () if isinstance(gammas, (tuple, list)) and not gammas else finite_numbers("gammas", gammas)
+    if len(given) not in (len(steps) - 1, len(steps)):
+        raise ValueError(
+            f"gammas: expected {len(steps) - 1} numbers, one between any two layers (or one a layer, the last without "
+            f"effect), got {len(given)}"
+        )
+    return steps, given[: len(steps) - 1]
+
+
 def one_of(name: str, value: object, allowed: Sequence[str]) -> str:
     """Return `value`; a ValueError names it unless it is one of the `allowed` words."""
     if not isinstance(value, str) or value not in allowed:
@@ -89,6 +114,22 @@ def finite_tensor(name: str, value: object, *, min_dims: int = 0) -> Tensor:
         shape = tuple(tensor.shape)
         raise ValueError(f"{name}: expected finite numbers, got NaN or infinity in a tensor of shape {shape}")
     return tensor
+
+
+def matrix_of_numbers(name: str, value: object, shape: tuple[int, int]) -> tuple[tuple[float, ...], ...]:
+    """Return a matrix, given as nested sequences or a tensor, as a tuple of tuples of floats.
+
+    Raises:
+        TypeError, ValueError: `value` is no matrix of finite numbers, or has another shape; the message names it.
+    """
+    try:
+        matrix = torch.as_tensor(value, dtype=torch.float64)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise TypeError(f"{name}: expected a matrix of numbers of shape {shape}, got {value!r}") from error
+    if tuple(matrix.shape) != shape:
+        raise ValueError(f"{name}: expected a matrix of shape {shape}, got {tuple(matrix.shape)}")
+    finite_tensor(name, matrix)
+    return tuple(tuple(row) for row in matrix.tolist())
 
 
 def floating_dtype(name: str, value: object) -> torch.dtype:

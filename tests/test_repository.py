@@ -60,7 +60,9 @@ def numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", version))
 
 
-@pytest.mark.parametrize("line", ["torch", "torch>=2.4", "torch==2.*", "-r other.txt", "torch @ https://x.example/t.whl"])
+@pytest.mark.parametrize(
+    "line", ["torch", "torch>=2.4", "torch==2.*", "-r other.txt", "torch @ https://x.example/t.whl"]
+)
 def test_anything_but_a_pin_is_seen(line):
     assert not PIN.match(line)
 

@@ -2,7 +2,7 @@
 
 Every chapter runs on a fresh kernel with one thread, several chapters at a time. A chapter that runs through replaces
 its file in one step, and executing it again changes no byte. A chapter that fails keeps its file, its error names the
-cell, and the others still run.
+cell, and the others still run. A tool that is stopped, by Ctrl-C or by SIGTERM, takes its workers and kernels with it.
 """
 
 import argparse
@@ -10,8 +10,10 @@ import multiprocessing
 import os
 import re
 import resource
+import signal
 import sys
 import tempfile
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -31,6 +33,8 @@ from tools.toc import ROOT, TocError
 from tools.toc import notebooks as book_notebooks
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
+# Every kernel says this when it starts; whoever looks for the reason of its death does not need it.
+_TCP_WARNING = re.compile(r"^\[IPKernelApp\] WARNING \| Kernel is running over TCP.*\n?", re.MULTILINE)
 
 
 class ChapterError(Exception):
@@ -39,6 +43,10 @@ class ChapterError(Exception):
 
 class UsageError(Exception):
     """An argument that cannot be acted on; raised before any work starts."""
+
+
+class Terminated(BaseException):
+    """SIGTERM arrived: stop as for Ctrl-C."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +126,7 @@ def execute(path: Path, cell_timeout: float, on_cell: Callable[[], None] = lambd
             raise ChapterError(f"{_place(notebook, current)}\n  {error.ename}: {error.evalue}\n\n{frames}") from error
         except DeadKernelError as error:
             kernel_log.seek(0)
-            message = f"the kernel died (out of memory?)\n{kernel_log.read()[-2000:]}"
+            message = f"the kernel died (out of memory?)\n{_TCP_WARNING.sub('', kernel_log.read())[-2000:]}"
             raise ChapterError(f"{_place(notebook, current)}\n  {message}".rstrip()) from error
         except (CellControlSignal, TimeoutError) as error:
             message = f"took longer than {cell_timeout:g} seconds (--timeout)"
@@ -136,6 +144,7 @@ def _place(notebook: NotebookNode, index: int) -> str:
 def _work(path: Path, cell_timeout: float, pipe: Connection) -> None:
     """The body of a worker process: None down the pipe for every cell, the Outcome in the end."""
     started = time.perf_counter()
+    threading.Thread(target=_end_with_parent, args=(pipe,), daemon=True).start()
     content, error = None, ""
     try:
         content = execute(path, cell_timeout, on_cell=lambda: pipe.send(None))
@@ -144,6 +153,17 @@ def _work(path: Path, cell_timeout: float, pipe: Connection) -> None:
     except Exception:  # a defect of this tool or of its libraries: the other chapters still deserve to run
         error = f"the execution tool failed\n{traceback.format_exc()}"
     pipe.send(Outcome(path, content, error, time.perf_counter() - started, _peak_megabytes()))
+
+
+def _end_with_parent(pipe: Connection) -> None:
+    """End this process once the other end of its pipe is closed: by a parent that stops, or by the parent's death.
+
+    The kernel looks once a second whether its parent, this process, is there, and ends with it.
+    """
+    try:
+        pipe.recv()  # nothing is ever sent this way
+    except (EOFError, OSError):
+        os._exit(1)
 
 
 def _peak_megabytes() -> float:
@@ -172,8 +192,8 @@ def run(paths: Sequence[Path], workers: int, cell_timeout: float, bar: tqdm) -> 
         while waiting or running:
             while waiting and len(running) < workers:
                 path = waiting.pop(0)
-                here, there = context.Pipe(duplex=False)
-                process = context.Process(target=_work, args=(path, cell_timeout, there))
+                here, there = context.Pipe()  # both ways: each side sees the other's end
+                process = context.Process(target=_work, args=(path, cell_timeout, there), daemon=True)
                 process.start()
                 there.close()  # so that the end of the process is the end of the pipe
                 running[here] = path, process
@@ -190,15 +210,18 @@ def run(paths: Sequence[Path], workers: int, cell_timeout: float, bar: tqdm) -> 
                 del running[pipe]
                 yield outcome
     finally:
+        for pipe in running:
+            assert isinstance(pipe, Connection)
+            pipe.close()
         for _, unfinished in running.values():
-            unfinished.terminate()
+            unfinished.join()
 
 
 def _receive(pipe: Connection, path: Path) -> Outcome | None:
     """The worker's next message: None after a cell, an Outcome in the end, also if the worker died without a word."""
     try:
         message: Outcome | None = pipe.recv()
-    except EOFError:
+    except (EOFError, ConnectionResetError):
         return Outcome(path, None, "its process was ended from outside (out of memory?)", 0.0, 0.0)
     return message
 
@@ -278,13 +301,16 @@ def _positive(kind: Callable[[str], float], noun: str) -> Callable[[str], float]
     return parse
 
 
+_CHECK_HELP = "write no chapter; fail if one would change (files that a notebook itself writes are not guarded)"
+
+
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tools.execute", description="Execute chapters in place.")
     count, number = _positive(int, "whole number"), _positive(float, "number")
     parser.add_argument("chapters", nargs="*", metavar="CHAPTER", help="a chapter's name or a path; default: all")
     parser.add_argument("--workers", type=count, default=default_workers(), help="chapters at a time (one a core)")
     parser.add_argument("--timeout", type=number, default=600, metavar="SECONDS", help="for one cell (%(default)s)")
-    parser.add_argument("--check", action="store_true", help="write nothing; fail if a file would change")
+    parser.add_argument("--check", action="store_true", help=_CHECK_HELP)
     parser.add_argument("--max-seconds", type=number, metavar="SECONDS", help="fail if a chapter takes longer")
     parser.add_argument("--max-memory", type=number, metavar="MB", help="fail if a chapter's kernel takes more")
     return parser.parse_args(arguments)
@@ -324,8 +350,18 @@ def _are_paths(names: Sequence[str]) -> bool:
     return bool(names) and all(name.endswith(".ipynb") for name in names)
 
 
+def _terminate(number: int, frame: object) -> None:
+    """What SIGTERM does; once, so that a second one does not cut the cleaning up short."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise Terminated
+
+
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, _terminate)
     try:
         sys.exit(main())
+    except Terminated:
+        print("execute: stopped by SIGTERM; chapters that had not run through keep their files", file=sys.stderr)
+        sys.exit(128 + signal.SIGTERM)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -4,7 +4,10 @@ Each law takes a chapter and returns its complaints, one sentence each; none mea
 """
 
 import ast
+import base64
 import re
+import struct
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,9 +24,25 @@ EXERCISES = 3
 
 # What these stand for has one place, mesa_lib: training is `train`, and seeds enter as arguments.
 FORBIDDEN = {
-    "a training loop": re.compile(r"\.backward\(|\boptim\."),
+    "a training loop": re.compile(r"\.backward\(|\boptim\b"),
     "a seed set by hand": re.compile(r"\bmanual_seed\(|\brandom\.seed\(|\bdefault_rng\("),
 }
+SEEDS = {"seed", "manual_seed", "default_rng"}
+# What draws from torch's global state unless it is handed a generator: functions, and methods of tensors.
+DRAWS = {"rand", "randn", "randint", "randperm", "normal", "bernoulli", "multinomial", "poisson"}
+DRAWS |= {"rand_like", "randn_like", "randint_like"}
+DRAWS_IN_PLACE = {
+    "normal_",
+    "uniform_",
+    "random_",
+    "bernoulli_",
+    "exponential_",
+    "cauchy_",
+    "log_normal_",
+    "geometric_",
+}
+PICTURES = ("image/png", "image/svg+xml")
+_PNG = b"\x89PNG\r\n\x1a\n"
 _FENCE = re.compile(r"^\s*(`{3,}|~{3,})\{", re.MULTILINE)
 _HEADING = re.compile(r"^##[ \t]+(.+?)\s*$", re.MULTILINE)
 _EXERCISE = re.compile(r"^:{3,}\{exercise\}", re.MULTILINE)
@@ -63,12 +82,23 @@ class Cell:
         return f"code cell {self.number} ({self.first_line})"
 
     def parse(self) -> ast.Module:
-        """The syntax tree, with magics such as %pip turned into calls."""
+        """The syntax tree, with magics such as %pip turned into calls.
+
+        Raises:
+            SyntaxError: the source is no Python.
+        """
         return ast.parse(TransformerManager().transform_cell(self.source))  # type: ignore[no-untyped-call]
 
-    def shows(self, kind: str) -> bool:
-        """Whether an output holds data of a MIME type."""
-        return any(kind in output.get("data", {}) for output in self.outputs)
+    def tree(self) -> ast.Module:
+        """The syntax tree; an empty one if the source is no Python, which `cells_are_python` complains about."""
+        try:
+            return self.parse()
+        except SyntaxError:
+            return ast.Module([], [])
+
+    def shown(self, kind: str) -> list[Any]:
+        """The data of a MIME type among the outputs."""
+        return [output["data"][kind] for output in self.outputs if kind in output.get("data", {})]
 
 
 @dataclass(frozen=True)
@@ -107,19 +137,103 @@ def chapter_from(notebook: Any, name: str, numbered: bool = True) -> Chapter:
 # --- the laws ---------------------------------------------------------------------------------------------------------
 
 
+def cells_are_python(chapter: Chapter) -> Iterator[str]:
+    """Every code cell can be parsed; the other laws see nothing in one that cannot."""
+    for cell in chapter.code:
+        try:
+            cell.parse()
+        except SyntaxError as error:
+            yield f"{cell}: not Python: {error.msg} (line {error.lineno})"
+
+
 def logic_lives_in_the_package(chapter: Chapter) -> Iterator[str]:
     """No class, no function over five lines, no training loop, no seed set by hand."""
     for cell in chapter.code:
-        for node in ast.walk(cell.parse()):
+        for node in ast.walk(cell.tree()):
             if isinstance(node, ast.ClassDef):
                 yield f"{cell}: class {node.name}; classes belong into mesa_lib"
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 length = (node.end_lineno or node.lineno) - node.lineno + 1
                 if length > MAX_DEF_LINES:
                     yield f"{cell}: def {node.name} has {length} lines, allowed are {MAX_DEF_LINES}"
+            if isinstance(node, ast.For | ast.While) and (update := _update(node)):
+                yield f"{cell}: a training loop ('{update}')"
         for name, pattern in FORBIDDEN.items():
             if found := pattern.search(cell.source):
                 yield f"{cell}: {name} ('{found[0]}')"
+
+
+def _update(loop: ast.For | ast.While) -> str:
+    """What a loop does to train: an optimizer's step, or new values for what it differentiates by; empty if neither.
+
+    Differentiating in a loop is no training: the book checks formulas against autograd.
+    """
+    nodes = list(ast.walk(loop))
+    parameters: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.Call) and _dotted(node.func).endswith("autograd.grad"):
+            arguments = [*node.args[1:2], *(keyword.value for keyword in node.keywords if keyword.arg == "inputs")]
+            parameters |= {name for argument in arguments for name in _names(argument)}
+    for node in nodes:
+        match node:
+            # Its value is thrown away, so it is called for what it changes.
+            case ast.Expr(value=ast.Call(func=ast.Attribute(attr="step"))):
+                return ast.unparse(node)
+            case ast.AugAssign(target=target) if parameters & _names(target):
+                return ast.unparse(node)
+            case ast.Assign(targets=targets, value=value):
+                old_and_new = _names(value) & {name for target in targets for name in _names(target)}
+                if parameters & old_and_new:
+                    return ast.unparse(node)
+            case ast.Call(func=ast.Attribute(attr="add_" | "sub_" | "copy_", value=changed)):
+                if parameters & _names(changed):
+                    return ast.unparse(node)
+    return ""
+
+
+def _names(tree: ast.AST) -> set[str]:
+    """Every name in an expression."""
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+
+
+def _dotted(node: ast.expr) -> str:
+    """A name such as `torch.randn` as text; for any other expression, what follows its last attribute's dot."""
+    if isinstance(node, ast.Attribute):
+        return f"{_dotted(node.value)}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def randomness_is_handed_in(chapter: Chapter) -> Iterator[str]:
+    """Nothing is drawn from a global state or from numpy: torch draws with `generator=`, from mesa_lib's generators."""
+    trees = [(cell, cell.tree()) for cell in chapter.code]
+    full_names = {"np": "numpy"}
+    for _, tree in trees:
+        full_names |= _imported(tree)
+    for cell, tree in trees:
+        for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+            first, _, rest = _dotted(call.func).partition(".")
+            module, _, name = f"{full_names.get(first, first)}.{rest}".strip(".").rpartition(".")
+            has_state = module in {"random", "numpy.random"} and name not in SEEDS
+            draws = (module == "torch" and name in DRAWS) or name in DRAWS_IN_PLACE
+            if has_state or (draws and not _has_generator(call)):
+                yield f"{cell}: hidden randomness ('{ast.unparse(call):.60}'); use mesa_lib's generator"
+
+
+def _imported(tree: ast.Module) -> dict[str, str]:
+    """The names that imports bind, and what they stand for."""
+    found: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.asname: alias.name for alias in node.names if alias.asname}
+        if isinstance(node, ast.ImportFrom):
+            found |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def _has_generator(call: ast.Call) -> bool:
+    """Whether a call is handed a generator other than None."""
+    given = [keyword.value for keyword in call.keywords if keyword.arg == "generator"]
+    return bool(given) and not (isinstance(given[0], ast.Constant) and given[0].value is None)
 
 
 def cells_are_short(chapter: Chapter) -> Iterator[str]:
@@ -131,11 +245,17 @@ def cells_are_short(chapter: Chapter) -> Iterator[str]:
 
 
 def figures_are_described(chapter: Chapter) -> Iterator[str]:
-    """Every picture has a caption, a name to refer to, and a text for those who do not see it."""
+    """A figure is one whole picture, and has a caption, a name to refer to, and a text for those who do not see it."""
     for cell in chapter.code:
-        if not cell.shows("image/png"):
-            continue
         mystnb = cell.metadata.get("mystnb", {})
+        if "figure" in mystnb:
+            images = cell.shown("image/png")
+            if len(images) != 1:
+                yield f"{cell}: 'mystnb.figure' describes one image/png, but its outputs hold {len(images)}"
+            elif not _is_whole_png(images[0]):
+                yield f"{cell}: its image/png is broken; run `make execute`"
+        elif not any(cell.shown(kind) for kind in PICTURES):
+            continue
         figure, image = mystnb.get("figure", {}), mystnb.get("image", {})
         wanted = {
             "figure.caption": figure.get("caption"),
@@ -145,6 +265,25 @@ def figures_are_described(chapter: Chapter) -> Iterator[str]:
         missing = [key for key, value in wanted.items() if not str(value or "").strip()]
         if missing:
             yield f"{cell}: shows a picture, but its metadata 'mystnb' lacks {', '.join(missing)}"
+
+
+def _is_whole_png(encoded: str) -> bool:
+    """Whether base64 text is a PNG of positive size whose parts are all there, each with its checksum."""
+    try:
+        data = base64.b64decode(encoded)
+        kinds, place = [], len(_PNG)
+        while place < len(data):
+            (length,) = struct.unpack_from(">I", data, place)
+            part = data[place + 4 : place + 8 + length]
+            (checksum,) = struct.unpack_from(">I", data, place + 8 + length)
+            if zlib.crc32(part) != checksum:
+                return False
+            kinds.append(part[:4])
+            place += 12 + length
+        size = struct.unpack_from(">II", data, len(_PNG) + 8)
+    except (ValueError, struct.error):
+        return False
+    return data.startswith(_PNG) and kinds[0] == b"IHDR" and b"IDAT" in kinds and kinds[-1] == b"IEND" and min(size) > 0
 
 
 def cells_ran_in_order(chapter: Chapter) -> Iterator[str]:
@@ -196,15 +335,35 @@ def last_cell_asserts(chapter: Chapter) -> Iterator[str]:
         yield "no code cell, so nothing is asserted"
         return
     last = chapter.code[-1]
-    calls = [node.func for node in ast.walk(last.parse()) if isinstance(node, ast.Call)]
-    names = {func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", None) for func in calls}
-    asserts = any(isinstance(node, ast.Assert) for node in ast.walk(last.parse()))
-    if not asserts and "verdict" not in names:
-        yield f"{last}: the last code cell has neither an assert nor a call of verdict"
+    nodes = _what_runs(last.tree())
+    called = {_dotted(node.func).rpartition(".")[2] for node in nodes if isinstance(node, ast.Call)}
+    # A test without a name is a constant, and a tuple is always true.
+    tests = [node.test for node in nodes if isinstance(node, ast.Assert)]
+    asserts = any(_names(test) and not isinstance(test, ast.Tuple) for test in tests)
+    if not asserts and "verdict" not in called:
+        yield f"{last}: the last code cell has neither an assert that can fail nor a call of verdict"
+
+
+def _what_runs(tree: ast.Module) -> list[ast.AST]:
+    """The nodes of a cell, without the bodies of functions that it defines and does not call."""
+    defs = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+    found: list[ast.AST] = []
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        found.append(node)
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            waiting += ast.iter_child_nodes(node)
+        if isinstance(node, ast.Call):
+            used = [one.id for one in (node.func, *node.args) if isinstance(one, ast.Name)]
+            waiting += [line for name in used if name in defs for line in defs.pop(name).body]
+    return found
 
 
 LAWS: tuple[Callable[[Chapter], Iterator[str]], ...] = (
+    cells_are_python,
     logic_lives_in_the_package,
+    randomness_is_handed_in,
     cells_are_short,
     figures_are_described,
     cells_ran_in_order,

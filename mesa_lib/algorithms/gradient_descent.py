@@ -65,10 +65,10 @@ def loss_gradient(weights: Float[Tensor, "... y x"], batch: TaskBatch) -> Float[
         TypeError, ValueError: `weights` has another dtype than the batch or does not fit its dimensions.
     """
     _check_weights("weights", weights, batch)
-    return _gradient(weights, batch)
+    return gradient(weights, batch)
 
 
-def _gradient(weights: Tensor, batch: TaskBatch) -> Tensor:
+def gradient(weights: Tensor, batch: TaskBatch) -> Tensor:
     """`loss_gradient` unchecked: a descent that diverges shall end in infinities, not in a complaint about weights."""
     residual = batch.context_x @ weights.mT - batch.context_y
     return residual.mT @ batch.context_x / batch.num_context
@@ -94,7 +94,7 @@ def gradient_descent_weights(
     step = finite_number("eta", eta)
     weights = initial_weights(batch, w_0)
     for _ in range(positive_integer("num_steps", num_steps)):
-        weights = weights - step * _gradient(weights, batch)
+        weights = weights - step * gradient(weights, batch)
     return weights
 
 

@@ -10,7 +10,7 @@ from mesa_lib.networks.attention import (
     linear_self_attention,
     moment_fast_weights,
 )
-from mesa_lib.networks.constructions import gd_construction
+from mesa_lib.networks.constructions import chebyshev_gd_plus_plus, gd_construction, gd_plus_plus_construction
 from mesa_lib.networks.memory import (
     attend_by_scores,
     least_squares_memory,
@@ -20,39 +20,66 @@ from mesa_lib.networks.memory import (
     recurrent_memory,
     write_memory,
 )
+from mesa_lib.networks.reading import GDPlusPlusReading, read_gd_plus_plus
+from mesa_lib.networks.symmetries import (
+    SignalPaths,
+    change_token_basis,
+    gauge_transform,
+    identifiable_dimensions,
+    rank_one_twin,
+    signal_paths,
+)
 from mesa_lib.networks.tokens import Tokens, concatenated_tokens, query_in_context, read_prediction
 from mesa_lib.networks.transformer import (
     FreeTransformer,
+    GDPlusPlusTransformer,
+    LearnedStart,
+    Looped,
     Transformer,
     apply_layers,
     moment_implicit_weights,
+    random_layers,
     random_weights,
 )
 
 __all__ = [
     "AttentionWeights",
     "FreeTransformer",
+    "GDPlusPlusReading",
+    "GDPlusPlusTransformer",
+    "LearnedStart",
+    "Looped",
+    "SignalPaths",
     "Tokens",
     "Transformer",
     "apply_layers",
     "attend_by_scores",
     "average_factors",
     "canonicalize",
+    "change_token_basis",
+    "chebyshev_gd_plus_plus",
     "concatenated_tokens",
     "context_moment",
     "fast_weights",
+    "gauge_transform",
     "gd_construction",
+    "gd_plus_plus_construction",
+    "identifiable_dimensions",
     "interpolate",
     "least_squares_memory",
     "linear_self_attention",
     "moment_fast_weights",
     "moment_implicit_weights",
     "query_in_context",
+    "random_layers",
     "random_pairs",
     "random_weights",
+    "rank_one_twin",
+    "read_gd_plus_plus",
     "read_memory",
     "read_prediction",
     "recall_error",
     "recurrent_memory",
+    "signal_paths",
     "write_memory",
 ]

@@ -12,13 +12,14 @@ and W_PV = P W_V, and on the context through one matrix only, its second moment 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from mesa_lib.networks.tokens import Tokens
-from mesa_lib.validation import broadcastable, finite_number, floating_tensor, positive_integer, same_kind
+from mesa_lib.validation import broadcastable, finite_number, floating_tensor, one_of, positive_integer, same_kind
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,35 +184,68 @@ def linear_self_attention(weights: AttentionWeights, tokens: Tokens) -> Tokens:
     return Tokens(tokens.context + tokens.context @ written, tokens.query + tokens.query @ written)
 
 
-def canonicalize(weights: AttentionWeights, y_dim: int = 1) -> AttentionWeights:
-    """The same function with W_K = W_V = I and W_KQ of mean diagonal 1 on its x-block (the paper's appendix A.3).
+def canonicalize(
+    weights: AttentionWeights, y_dim: int = 1, form: Literal["trace", "norm"] = "trace"
+) -> AttentionWeights:
+    """The same function with W_K = W_V = I and products of a fixed common scale.
 
-    A layer depends on W_PV and W_KQ only up to W_PV -> c W_PV, W_KQ -> W_KQ / c. With beta the mean of the first
-    token - y diagonal entries of W_KQ, the canonical products are W_KQ / beta and W_PV beta, head by head.
+    A layer depends on W_PV and W_KQ only up to W_PV -> c W_PV, W_KQ -> W_KQ / c. The canonical products are W_PV beta
+    and W_KQ / beta, head by head, with one of two choices of beta:
+
+    - "trace": the mean of the first token - y diagonal entries of W_KQ, so that its x-block has mean diagonal 1 (the
+      paper's appendix A.3). The default, since the construction comes out as it is written. No such form exists where
+      the trace vanishes, as at the construction's rank-one twin, and near there the products blow up.
+    - "norm": the norm of W_KQ's x columns becomes sqrt(x), that of the construction, and the trace of W_PV's y block
+      negative. It exists wherever a query is scored at all. Where that trace is zero, the x columns' entry of largest
+      size becomes positive. Somewhere a sign must jump: (W_PV, W_KQ) and (-W_PV, -W_KQ) are the same layer, and a
+      path leads from one to the other.
 
     Args:
         weights: one layer.
         y_dim: how many numbers of a token are its target slot, the last ones.
+        form: "trace" or "norm".
 
     Returns:
         AttentionWeights of the same ensemble and head axes with w_k = w_v = I, so that w_q = w_kq and w_p = w_pv.
 
     Raises:
-        TypeError, ValueError: `y_dim` is not a positive integer smaller than the token, or some head's beta is zero up
-            to rounding, so that this normalisation does not exist.
+        TypeError, ValueError: `y_dim` is not a positive integer smaller than the token, `form` is unknown, or some
+            head's beta is zero up to rounding, so that this normalisation does not exist.
     """
     x_dim = weights.token_dim - positive_integer("y_dim", y_dim)
     if x_dim < 1:
         raise ValueError(f"y_dim: expected less than the token's {weights.token_dim} numbers, got {y_dim}")
-    w_kq = weights.w_kq
-    diagonal = w_kq.diagonal(dim1=-2, dim2=-1)[..., :x_dim]
-    beta = diagonal.mean(-1)
-    rounding = torch.finfo(w_kq.dtype).eps * w_kq.abs().amax((-2, -1))
-    if bool((beta.abs() <= rounding).any()):
-        raise ValueError("weights: expected a w_kq whose x-block has a non-zero trace in every head, got trace zero")
+    chosen = one_of("form", form, ("trace", "norm"))
+    w_kq, w_pv = weights.w_kq, weights.w_pv
+    beta = _mean_diagonal(w_kq, x_dim) if chosen == "trace" else _signed_norm(w_pv, w_kq, x_dim)
     scale = beta[..., None, None]
     identity = torch.eye(weights.token_dim, dtype=w_kq.dtype, device=w_kq.device).expand_as(w_kq)
-    return AttentionWeights(w_k=identity, w_q=w_kq / scale, w_v=identity, w_p=weights.w_pv * scale)
+    return AttentionWeights(w_k=identity, w_q=w_kq / scale, w_v=identity, w_p=w_pv * scale)
+
+
+def _rounding(matrix: Tensor) -> Tensor:
+    """What counts as zero beside the largest entry of a matrix."""
+    return torch.finfo(matrix.dtype).eps * matrix.abs().amax((-2, -1))
+
+
+def _mean_diagonal(w_kq: Tensor, x_dim: int) -> Tensor:
+    diagonal = w_kq.diagonal(dim1=-2, dim2=-1)[..., :x_dim]
+    beta = diagonal.mean(-1)
+    if not bool((beta.abs() > _rounding(w_kq)).all()):  # so that NaN is refused as well
+        raise ValueError("weights: expected a w_kq whose x-block has a non-zero trace in every head, got trace zero")
+    return beta
+
+
+def _signed_norm(w_pv: Tensor, w_kq: Tensor, x_dim: int) -> Tensor:
+    scores = w_kq[..., :x_dim]
+    size = scores.norm(dim=(-2, -1)) / x_dim**0.5
+    if not bool((size > _rounding(w_kq)).all()):
+        raise ValueError("weights: expected a w_kq with x columns other than zero in every head, got zero")
+    written = w_pv[..., x_dim:, x_dim:].diagonal(dim1=-2, dim2=-1).sum(-1)
+    entries = scores.flatten(-2)
+    largest = entries.gather(-1, entries.abs().argmax(-1, keepdim=True)).squeeze(-1)
+    sign = torch.where(written.abs() > _rounding(w_pv), -written, largest).sign()
+    return torch.as_tensor(size * sign)
 
 
 def interpolate(a: AttentionWeights, b: AttentionWeights, fraction: float, y_dim: int = 1) -> AttentionWeights:

@@ -76,9 +76,12 @@ def concatenated_tokens(batch: TaskBatch, w_0: Float[Tensor, "... y x"] | None =
         slot = torch.zeros_like(batch.query_y)
     else:
         slot = -(batch.query_x @ _constant_for_tasks(w_0, batch).mT)
+    # A W_0 of every ensemble member gives the queries an ensemble axis that the tasks need not have.
+    leading = slot.shape[:-2]
+    context = torch.cat([batch.context_x, batch.context_y], dim=-1)
     return Tokens(
-        torch.cat([batch.context_x, batch.context_y], dim=-1),
-        torch.cat([batch.query_x, slot], dim=-1),
+        context.expand(*leading, *context.shape[-2:]),
+        torch.cat([batch.query_x.expand(*leading, *batch.query_x.shape[-2:]), slot], dim=-1),
     )
 
 

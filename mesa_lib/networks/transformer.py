@@ -6,7 +6,7 @@ O(layers token^3) a task once S is formed, whatever the context's length.
 """
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import torch
 from jaxtyping import Float
@@ -20,6 +20,7 @@ from mesa_lib.networks.attention import (
     linear_self_attention,
     moment_fast_weights,
 )
+from mesa_lib.networks.constructions import gd_plus_plus_construction
 from mesa_lib.networks.tokens import Tokens, concatenated_tokens
 from mesa_lib.seeding import generators
 from mesa_lib.tasks import TaskBatch
@@ -190,6 +191,137 @@ class FreeTransformer(Transformer):
         ]
 
 
+class LearnedStart(FreeTransformer):
+    """A free transformer that also learns what the query token starts from: (x_q, -W_0 x_q) with a trained W_0.
+
+    W_0 is the slow half of the paper's two time scales: training moves it, over tasks; within a task the layers move
+    on from it. `Transformer.w_0`, by contrast, is a constant that somebody has to know.
+
+    Args:
+        layers: the weights of each layer, with the ensemble's axis in front; they are copied.
+        start: the first W_0 of each member, (ensemble, y, x); it is copied.
+
+    Raises:
+        TypeError, ValueError: see `FreeTransformer`; or `start` is not one finite matrix for each member.
+    """
+
+    def __init__(self, layers: Sequence[AttentionWeights], start: Float[Tensor, "ensemble y x"]) -> None:
+        super().__init__(layers)
+        finite_tensor("start", start, min_dims=3)
+        first = self.layers()[0]
+        same_kind("start", start, "layers[0]", first.w_k)
+        members = tuple(first.w_k.shape[:-3])
+        if start.dim() != 3 or tuple(start.shape[:1]) != members or sum(start.shape[1:]) != first.token_dim:
+            raise ValueError(
+                f"start: expected one matrix (y, x) for each of the ensemble axes {members} with y + x = "
+                f"{first.token_dim}, got shape {tuple(start.shape)}"
+            )
+        self.start = nn.Parameter(start.detach().clone())
+
+    def tokens(self, batch: TaskBatch) -> Tokens:
+        """The tokens that enter the first layer, one set for each member."""
+        everyone = batch if batch.context_x.dim() > 3 else batch.expand(len(self.start))
+        return concatenated_tokens(everyone, self.start[:, None])
+
+    def _query_map(self, batch: TaskBatch) -> Tensor:
+        trailing_shape("start", self.start, (batch.y_dim, batch.x_dim))
+        identity = torch.eye(batch.x_dim, dtype=self.start.dtype, device=self.start.device)
+        return torch.cat([identity.expand(len(self.start), -1, -1), -self.start], dim=-2)[:, None]
+
+
+class GDPlusPlusTransformer(Transformer):
+    """A transformer whose layers are GD++ and nothing else: two positive numbers a layer, eta and gamma, are trained.
+
+    Layer l is ``gd_plus_plus_construction(eta_l, gamma_l, ...)`` from W_0 = 0. What is stored and trained are the
+    logarithms, so that a step of the optimiser is a relative one: the numbers of a deep net span decades. Untied, only
+    2L - 1 of the numbers can matter; the last layer's gamma gets no gradient and keeps its value.
+
+    Args:
+        etas: positive, shape (*ensemble, layer); with one layer and `num_layers` > 1 all layers share it (tied).
+        gammas: positive, on S = sum_i x_i x_i^T, the same shape.
+        x_dim: input dimensions d.
+        y_dim: target dimensions.
+        num_context: N, for eta / N.
+        num_layers: L; the length of `etas` if absent.
+
+    Raises:
+        TypeError, ValueError: `etas` or `gammas` is not positive and finite, their shapes or dtypes disagree, or there
+            is neither one of them nor one a layer.
+    """
+
+    def __init__(
+        self,
+        etas: Float[Tensor, "*ensemble layer"],
+        gammas: Float[Tensor, "*ensemble layer"],
+        x_dim: int,
+        y_dim: int,
+        num_context: int,
+        num_layers: int | None = None,
+    ) -> None:
+        super().__init__()
+        for name, value in (("etas", etas), ("gammas", gammas)):
+            finite_tensor(name, value, min_dims=1)
+            if not bool((value > 0).all()):
+                raise ValueError(f"{name}: expected positive numbers, got {value.tolist()}")
+        same_kind("gammas", gammas, "etas", etas)
+        if gammas.shape != etas.shape:
+            raise ValueError(f"gammas: expected the shape {tuple(etas.shape)} of etas, got {tuple(gammas.shape)}")
+        stored = etas.shape[-1]
+        self.num_layers = stored if num_layers is None else positive_integer("num_layers", num_layers)
+        if stored not in (1, self.num_layers):
+            raise ValueError(f"etas: expected one for all layers or {self.num_layers}, one a layer, got {stored}")
+        self.x_dim, self.y_dim = positive_integer("x_dim", x_dim), positive_integer("y_dim", y_dim)
+        self.num_context = positive_integer("num_context", num_context)
+        self.log_etas = nn.Parameter(etas.detach().log())
+        self.log_gammas = nn.Parameter(gammas.detach().log())
+
+    @property
+    def etas(self) -> Float[Tensor, "*ensemble layer"]:
+        """The step size of each layer; tied layers have the same one. Shape (*ensemble, layer)."""
+        return self.log_etas.exp().expand(*self.log_etas.shape[:-1], self.num_layers)
+
+    @property
+    def gammas(self) -> Float[Tensor, "*ensemble layer"]:
+        """Each layer's gamma; the last one reaches no prediction. Shape (*ensemble, layer)."""
+        return self.log_gammas.exp().expand(*self.log_gammas.shape[:-1], self.num_layers)
+
+    def layers(self) -> Sequence[AttentionWeights]:
+        """The weights of each layer; gradients flow into the parameters."""
+        pairs = zip(self.etas.unbind(-1), self.gammas.unbind(-1), strict=True)
+        sizes = (self.x_dim, self.y_dim, self.num_context)
+        return [gd_plus_plus_construction(eta, gamma, *sizes) for eta, gamma in pairs]
+
+
+class Looped(Transformer):
+    """A network applied several times to its own output, each update damped: e <- e + damping * update.
+
+    The paper's recurrent transformer (its sections 3 and A.6; lambda there is the damping). Training it trains the
+    network inside. Damping scales the update of every layer; for a network of one layer that is the paper's rule.
+
+    Args:
+        network: the layers to repeat; it is held, not copied.
+        num_loops: how many times.
+        damping: factor of each update; 1 leaves the network as it is.
+
+    Raises:
+        TypeError, ValueError: `network` is no Transformer, `num_loops` is not a positive integer, or `damping` is not
+            positive.
+    """
+
+    def __init__(self, network: Transformer, num_loops: int, damping: float = 1.0) -> None:
+        if not isinstance(network, Transformer):
+            raise TypeError(f"network: expected a Transformer, got {type(network).__name__}")
+        super().__init__(network.w_0)
+        self.network = network
+        self.num_loops = positive_integer("num_loops", num_loops)
+        self.damping = positive_number("damping", damping)
+
+    def layers(self) -> Sequence[AttentionWeights]:
+        """The damped layers, once for each loop; gradients flow into the network's parameters."""
+        once = [replace(weights, w_p=self.damping * weights.w_p) for weights in self.network.layers()]
+        return once * self.num_loops
+
+
 def random_weights(
     x_dim: int,
     y_dim: int,
@@ -225,3 +357,39 @@ def random_weights(
     streams = generators(seeds, "init")
     drawn = torch.stack([std * torch.randn(*shape, generator=stream, dtype=dtype) for stream in streams], dim=1)
     return AttentionWeights(*drawn)
+
+
+def random_layers(
+    num_layers: int,
+    x_dim: int,
+    y_dim: int,
+    seeds: Sequence[int],
+    num_heads: int = 1,
+    scale: float = 0.05,
+    dtype: torch.dtype = torch.float32,
+) -> list[AttentionWeights]:
+    """A random start for a deep network: `random_weights` layer after layer, all layers different.
+
+    All layers come from one draw of each seed's stream. (Calling `random_weights` once a layer would start the stream
+    anew, and give every layer the same weights.)
+
+    Args:
+        num_layers: L.
+        x_dim: input dimensions d.
+        y_dim: target dimensions.
+        seeds: one per ensemble member.
+        num_heads: heads of a layer.
+        scale: standard deviation of an entry.
+        dtype: a floating-point dtype.
+
+    Returns:
+        L AttentionWeights with factors of shape (ensemble, head, token, token).
+
+    Raises:
+        TypeError, ValueError: see `random_weights`; or `num_layers` is not a positive integer.
+    """
+    layers = positive_integer("num_layers", num_layers)
+    heads = positive_integer("num_heads", num_heads)
+    drawn = random_weights(x_dim, y_dim, seeds, layers * heads, scale, dtype)
+    parts = [getattr(drawn, field.name).split(heads, dim=-3) for field in fields(drawn)]
+    return [AttentionWeights(*(part.clone() for part in factors)) for factors in zip(*parts, strict=True)]

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import torch
+from jaxtyping import Float
 from scipy.optimize import minimize_scalar
 from torch import Tensor
 
@@ -35,8 +36,9 @@ def tune_eta(
         eta, in units where a step is W <- W - (eta/N) sum_i (W x_i - y_i) x_i^T.
 
     Raises:
-        TypeError, ValueError: `tasks` is neither a distribution nor a batch, a count is not a positive integer, or the
-            generator is missing where it is needed.
+        TypeError, ValueError: `tasks` is neither a distribution nor a batch, a count is not a positive integer, the
+            generator is missing where it is needed, or the distribution's inputs or teachers single out a direction
+            (`input_covariance`, `teacher_mean`, `constant_input`), for which spectra do not suffice: tune on a batch.
     """
     steps, count = positive_integer("num_steps", num_steps), positive_integer("num_spectra", num_spectra)
     if isinstance(tasks, TaskBatch):
@@ -46,9 +48,25 @@ def tune_eta(
         raise TypeError(f"tasks: expected LinearTasks or a TaskBatch, got {type(tasks).__name__}")
     if steps == 1:
         return optimal_eta(tasks)
+    if tasks.input_covariance is not None or tasks.teacher_mean is not None or tasks.constant_input:
+        raise ValueError(
+            "tasks: expected independent inputs and a teacher of mean zero for num_steps > 1, or a TaskBatch, got "
+            "input_covariance, teacher_mean or constant_input"
+        )
     if generator is None:
         raise ValueError("generator: expected a torch.Generator to sample spectra for num_steps > 1, got None")
-    return _line_search(_expected_objective(tasks, steps, generator, count), optimal_eta(tasks))
+    context_x = tasks.sample(count, generator, dtype=torch.float64).context_x
+    return best_single_eta(tasks, steps, torch.linalg.eigvalsh(context_x.mT @ context_x / tasks.num_context))
+
+
+def best_single_eta(tasks: LinearTasks, num_steps: int, eigenvalues: Float[Tensor, "task x"]) -> float:
+    """The one step size of least expected half-MSE over contexts whose A = S / N has these eigenvalues.
+
+    For one step it is `optimal_eta`, the exact average over all contexts, whatever the eigenvalues.
+    """
+    if num_steps == 1:
+        return optimal_eta(tasks)
+    return _line_search(_expected_objective(tasks, num_steps, eigenvalues), optimal_eta(tasks))
 
 
 def _line_search(objective: Callable[[float], float], start: float) -> float:
@@ -77,12 +95,8 @@ def _batch_objective(batch: TaskBatch, num_steps: int) -> Callable[[float], floa
     return objective
 
 
-def _expected_objective(
-    tasks: LinearTasks, num_steps: int, generator: torch.Generator, num_spectra: int
-) -> Callable[[float], float]:
+def _expected_objective(tasks: LinearTasks, num_steps: int, eigenvalues: Tensor) -> Callable[[float], float]:
     """Expected error per target up to a factor: tau^2 sum (1 - eta lambda)^2K + (sigma^2/N) sum lambda filter^2."""
-    context_x = tasks.sample(num_spectra, generator, dtype=torch.float64).context_x
-    eigenvalues = torch.linalg.eigvalsh(context_x.mT @ context_x / tasks.num_context)
 
     def objective(eta: float) -> float:
         bias = tasks.teacher_scale**2 * (1 - eta * eigenvalues).pow(2 * num_steps)

@@ -1,14 +1,22 @@
 """Training: losses on the query, and one loop for every learner."""
 
-from mesa_lib.training.losses import Loss, expected_query_loss, sampled_query_loss
+from mesa_lib.training.losses import (
+    Loss,
+    clamped_query_loss,
+    expected_query_loss,
+    expected_task_losses,
+    sampled_query_loss,
+)
 from mesa_lib.training.trainer import TrainingRun, TrainingSettings, clip_members, paper_settings, train
 
 __all__ = [
     "Loss",
     "TrainingRun",
     "TrainingSettings",
+    "clamped_query_loss",
     "clip_members",
     "expected_query_loss",
+    "expected_task_losses",
     "paper_settings",
     "sampled_query_loss",
     "train",

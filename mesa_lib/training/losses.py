@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from mesa_lib.learners import Learner, LinearLearner
 from mesa_lib.tasks import LinearTasks, TaskBatch
+from mesa_lib.validation import positive_number
 
 Loss = Callable[[Learner, TaskBatch, LinearTasks], Float[Tensor, "*ensemble"]]
 """(learner, batch, the distribution that it was drawn from) -> one number per ensemble member."""
@@ -39,11 +41,11 @@ def sampled_query_loss(
     return 0.5 * (prediction - batch.query_y).square().sum(-1).mean((-1, -2))
 
 
-def expected_query_loss(learner: Learner, batch: TaskBatch, tasks: LinearTasks) -> Float[Tensor, "*ensemble"]:
-    """Expected half-MSE over all queries, exactly: mean over tasks of 1/2 tr((V - W) E[x_q x_q^T] (V - W)^T).
+def expected_task_losses(learner: Learner, batch: TaskBatch, tasks: LinearTasks) -> Float[Tensor, "*ensemble task"]:
+    """Expected half-MSE over all queries of every task by itself: 1/2 tr((V - W) E[x_q x_q^T] (V - W)^T), exactly.
 
-    V are the learner's implicit weights and W the task's teacher. No query is sampled, so the gradient has no noise
-    from queries: it is the mean of what `sampled_query_loss` gives on the same contexts.
+    V are the learner's implicit weights and W the task's teacher. No query is sampled. For deep networks look at these
+    through `summarize_losses`: a few tasks can carry all of their mean.
 
     Args:
         learner: a `LinearLearner`, one whose prediction is V x_q.
@@ -51,7 +53,7 @@ def expected_query_loss(learner: Learner, batch: TaskBatch, tasks: LinearTasks) 
         tasks: gives E[x_q x_q^T].
 
     Returns:
-        Shape (*ensemble).
+        Shape (*ensemble, task).
 
     Raises:
         TypeError: `learner` has no `implicit_weights`.
@@ -64,8 +66,61 @@ def expected_query_loss(learner: Learner, batch: TaskBatch, tasks: LinearTasks) 
         )
     if batch.teacher is None:
         raise ValueError("batch: expected a batch with teachers, as LinearTasks.sample draws it, got teacher=None")
-    if batch.x_dim != tasks.x_dim:
-        raise ValueError(f"tasks: expected x_dim = {batch.x_dim}, that of the batch, got {tasks.x_dim}")
-    error = learner.implicit_weights(batch) - batch.teacher
-    moment = tasks.query_moment.to(error)
-    return 0.5 * ((error @ moment) * error).sum((-1, -2)).mean(-1)
+    moment = tasks.query_moment
+    if batch.x_dim != len(moment):
+        raise ValueError(f"tasks: expected x_dim = {batch.x_dim}, that of the batch, got {len(moment)}")
+    weights = learner.implicit_weights(batch)
+    if weights.shape[-3:] != batch.teacher.shape[-3:]:  # or else a broadcast would hide it
+        raise ValueError(
+            f"learner: expected implicit weights that end in {tuple(batch.teacher.shape[-3:])}, the shape of the "
+            f"teachers, got {tuple(weights.shape)}"
+        )
+    error = weights - batch.teacher
+    moment = moment.to(error)
+    return 0.5 * ((error @ moment) * error).sum((-1, -2))
+
+
+def expected_query_loss(learner: Learner, batch: TaskBatch, tasks: LinearTasks) -> Float[Tensor, "*ensemble"]:
+    """Expected half-MSE over all queries, exactly: the mean over tasks of `expected_task_losses`.
+
+    Its gradient has no noise from queries: it is the mean of what `sampled_query_loss` gives on the same contexts.
+
+    Args:
+        learner: a `LinearLearner`, one whose prediction is V x_q.
+        batch: must carry its teachers; its queries are not looked at.
+        tasks: gives E[x_q x_q^T].
+
+    Returns:
+        Shape (*ensemble).
+
+    Raises:
+        TypeError, ValueError: see `expected_task_losses`.
+    """
+    return expected_task_losses(learner, batch, tasks).mean(-1)
+
+
+def clamped_query_loss(cap: float) -> Loss:
+    """`expected_query_loss` in which no task counts more than `cap`: the mean of min(loss of a task, cap).
+
+    A deep network of linear attention is a polynomial of high degree in its context, and on a rare context it errs by
+    many powers of ten. In the plain mean one such task is the whole gradient, and one step on it can throw a network
+    away that is good everywhere else. Here a task above the cap has no gradient. So that training can begin, the cap
+    must exceed what an untrained network loses: the loss of predicting zero (`zero_loss`) or more.
+
+    Args:
+        cap: half-MSE.
+
+    Returns:
+        A Loss. A task whose loss is not a number counts as the cap.
+
+    Raises:
+        TypeError, ValueError: `cap` is not a positive finite number. The Loss itself refuses what
+            `expected_task_losses` refuses.
+    """
+    ceiling = positive_number("cap", cap)
+
+    def loss(learner: Learner, batch: TaskBatch, tasks: LinearTasks) -> Float[Tensor, "*ensemble"]:
+        losses = expected_task_losses(learner, batch, tasks)
+        return torch.nan_to_num(losses, nan=ceiling).clamp(max=ceiling).mean(-1)
+
+    return loss

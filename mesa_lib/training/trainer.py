@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from mesa_lib.progress import progress_steps
@@ -55,13 +55,17 @@ class TrainingSettings:
         for name in ("learning_rate", "clip_norm"):
             positive_number(f"TrainingSettings.{name}", getattr(self, name))
         non_negative_number("TrainingSettings.warmup_steps", self.warmup_steps)
+        if self.warmup_steps != 0:
+            positive_integer("TrainingSettings.warmup_steps", self.warmup_steps)
         if self.warmup_steps >= self.num_steps:
             raise ValueError(
                 f"TrainingSettings.warmup_steps: expected fewer than num_steps = {self.num_steps}, "
                 f"got {self.warmup_steps}"
             )
-        if not all(0 <= beta < 1 for beta in self.betas):
+        if len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):  # type: ignore[redundant-expr]
             raise ValueError(f"TrainingSettings.betas: expected two numbers in [0, 1), got {self.betas}")
+        if not isinstance(self.decay, bool):
+            raise TypeError(f"TrainingSettings.decay: expected True or False, got {self.decay!r}")
         if not callable(self.loss):
             raise TypeError(f"TrainingSettings.loss: expected a function, got {type(self.loss).__name__}")
 
@@ -104,6 +108,7 @@ class TrainingRun:
         losses: the training loss (half-MSE) at the recorded weights, on a fresh batch each; shape (record, ensemble).
         snapshots: the parameters at the recorded steps, by name; each has the ensemble axis in front.
         tasks_seen: fresh tasks drawn for each member over the whole training.
+        steps_without_gradient: for each member, the steps on which its gradient was not finite; see `clip_members`.
     """
 
     learner: nn.Module
@@ -112,6 +117,7 @@ class TrainingRun:
     losses: Float[Tensor, "record ensemble"]
     snapshots: tuple[dict[str, Tensor], ...]
     tasks_seen: int
+    steps_without_gradient: tuple[int, ...]
 
     def learner_at(self, record: int) -> nn.Module:
         """The learner as it was at record number `record` (negative numbers count from the end).
@@ -131,22 +137,33 @@ def gradient_norms(parameters: Sequence[nn.Parameter]) -> Float[Tensor, "ensembl
     return torch.stack([_gradient(p).flatten(1).square().sum(1) for p in parameters]).sum(0).sqrt()
 
 
-def clip_members(parameters: Sequence[nn.Parameter], max_norm: float) -> None:
-    """Scale each ensemble member's gradient down to at most `max_norm`, in place.
+def clip_members(parameters: Sequence[nn.Parameter], max_norm: float) -> Bool[Tensor, "ensemble"]:
+    """Scale each ensemble member's gradient down to at most `max_norm`, in place; one that is not finite becomes zero.
 
-    One norm for the whole ensemble would couple its members: a seed's course would depend on its company.
+    One norm for the whole ensemble would couple its members: a seed's course would depend on its company. A gradient
+    whose norm is not finite says nothing about where to go. (A single exploding task is enough: through it the chain
+    rule multiplies infinity by zero.) As a zero, the member makes a step with what Adam remembers, and its weights and
+    Adam's averages stay finite; its company notices nothing.
 
     Args:
         parameters: with gradients, each of shape (ensemble, ...).
         max_norm: largest norm of one member's whole gradient.
 
+    Returns:
+        Which members had a finite gradient, shape (ensemble).
+
     Raises:
         TypeError, ValueError: `max_norm` is not a positive number, or a parameter has no gradient.
     """
     positive_number("max_norm", max_norm)
-    factor = (max_norm / gradient_norms(parameters).clamp(min=torch.finfo(torch.float32).tiny)).clamp(max=1)
+    norms = gradient_norms(parameters)
+    usable = torch.isfinite(norms)
+    factor = (max_norm / norms.clamp(min=torch.finfo(torch.float32).tiny)).clamp(max=1)
     for parameter in parameters:
-        _gradient(parameter).mul_(factor.view(-1, *[1] * (parameter.dim() - 1)))
+        axes = (-1, *[1] * (parameter.dim() - 1))
+        gradient = _gradient(parameter).mul_(factor.view(axes))
+        gradient.masked_fill_(~usable.view(axes), 0)
+    return usable
 
 
 def _gradient(parameter: nn.Parameter) -> Tensor:
@@ -169,6 +186,20 @@ def _ensemble_copy(learner: nn.Module, members: int, device: torch.device | str,
     return copy.deepcopy(learner).to(device=device, dtype=dtype)
 
 
+def _check_ensemble_axis(learner: nn.Module, batch: TaskBatch, members: int) -> None:
+    """Refuse a learner whose leading axis is something else than the ensemble's, such as the heads'.
+
+    On tasks that all members share an ensemble makes one prediction a member; one learner with as many heads makes one.
+    """
+    with torch.no_grad():
+        ensemble = learner(batch).shape[:-3]
+    if ensemble != (members,):
+        raise ValueError(
+            f"learner: expected one prediction for each of {members} seeds on tasks that all share, got predictions "
+            f"with the ensemble axes {tuple(ensemble)}"
+        )
+
+
 def _warn_of_divergence(seeds: Sequence[int], step: int, losses: Tensor) -> None:
     lost = [seed for seed, loss in zip(seeds, losses.tolist(), strict=True) if not math.isfinite(loss)]
     if lost:
@@ -187,8 +218,8 @@ def train(
 ) -> TrainingRun:
     """Train an ensemble on fresh tasks, one stream of tasks per seed; member k's course is that of seed k alone.
 
-    The members' losses are summed, their gradients clipped one by one, and Adam works entry by entry, so that members
-    never meet. A progress bar shows on an interactive front end (set TQDM_DISABLE=1 to hide it).
+    The members' losses are summed, their gradients clipped one by one (`clip_members`), and Adam works entry by entry,
+    so that members never meet. A progress bar shows on an interactive front end (set TQDM_DISABLE=1 to hide it).
 
     Args:
         learner: a module whose every parameter has a leading axis with one slice per seed; it is copied.
@@ -208,7 +239,9 @@ def train(
     Warns:
         RuntimeWarning: a member's loss is not finite; the others go on.
     """
-    settings = settings or TrainingSettings()
+    settings = TrainingSettings() if settings is None else settings
+    if not isinstance(settings, TrainingSettings):
+        raise TypeError(f"settings: expected TrainingSettings, got {type(settings).__name__}")
     members = seed_list("seeds", seeds)
     learner = _ensemble_copy(learner, len(members), device, dtype)
     streams = generators(members, "training tasks")
@@ -218,8 +251,11 @@ def train(
     steps: list[int] = []
     losses: list[Tensor] = []
     snapshots: list[dict[str, Tensor]] = []
+    lost = torch.zeros(len(members), dtype=torch.int64)
     for step in progress_steps(settings.num_steps + 1, f"training {len(members)} seeds"):
         batches = [tasks.sample(settings.batch_size, stream, dtype=dtype) for stream in streams]
+        if step == 0:
+            _check_ensemble_axis(learner, batches[0].to(device=device), len(members))
         loss = settings.loss(learner, TaskBatch.stack(batches).to(device=device), tasks)
         if step % settings.record_every == 0 or step == settings.num_steps:
             steps.append(step)
@@ -232,7 +268,7 @@ def train(
             break
         optimizer.zero_grad()
         torch.autograd.backward(loss.sum())
-        clip_members(parameters, settings.clip_norm)
+        lost += ~clip_members(parameters, settings.clip_norm).cpu()
         optimizer.step()
         scheduler.step()
     return TrainingRun(
@@ -242,4 +278,5 @@ def train(
         losses=torch.stack(losses),
         snapshots=tuple(snapshots),
         tasks_seen=settings.num_steps * settings.batch_size,
+        steps_without_gradient=tuple(lost.tolist()),
     )

@@ -1,13 +1,16 @@
 """population_loss is an expectation: exactly, by quadrature, and at the book's sizes by Monte Carlo."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
+import scipy.linalg
 import torch
 
 from mesa_lib import (
     AttentionWeights,
+    FittedLinearModel,
     FreeTransformer,
     LinearTasks,
     TaskBatch,
@@ -16,6 +19,7 @@ from mesa_lib import (
     gradient_descent_learner,
     optimal_eta,
     optimal_loss,
+    optimal_preconditioner,
     plateau_loss,
     population_loss,
     random_weights,
@@ -26,7 +30,17 @@ DOUBLE = torch.float64
 
 
 def short(tasks):
-    return f"{tasks.inputs}-{tasks.x_dim}-{tasks.y_dim}-{tasks.num_context}-{tasks.noise_std}"
+    extras = "".join(
+        name[0]
+        for name in ("input_covariance", "teacher_mean", "constant_input")
+        if getattr(tasks, name) not in (None, False)
+    )
+    return f"{tasks.inputs}-{tasks.x_dim}-{tasks.y_dim}-{tasks.num_context}-{tasks.noise_std}{extras and '-' + extras}"
+
+
+def start_for(tasks):
+    """Some W_0 for these tasks."""
+    return torch.linspace(-0.8, 1.3, tasks.y_dim * tasks.x_dim, dtype=DOUBLE).view(tasks.y_dim, tasks.x_dim)
 
 
 def three_nodes(inputs, scale):
@@ -34,6 +48,10 @@ def three_nodes(inputs, scale):
     if inputs == "uniform":
         nodes, weights = np.polynomial.legendre.leggauss(3)
         return scale * nodes, weights / 2
+    if inputs == "laplace":  # E x^2 = 1 and E x^4 = 6: nodes 0 and +-sqrt(6), the latter with probability 1/12
+        return scale * np.array([-(6**0.5), 0, 6**0.5]), np.array([1 / 12, 5 / 6, 1 / 12])
+    if inputs == "rademacher":
+        return scale * np.array([-1.0, 1.0]), np.array([0.5, 0.5])
     nodes, weights = np.polynomial.hermite_e.hermegauss(3)
     return scale * nodes, weights / np.sqrt(2 * np.pi)
 
@@ -52,17 +70,34 @@ def every_task(tasks):
     probability = np.stack(np.meshgrid(*(a[1] for a in axes), indexing="ij"), -1).reshape(-1, len(axes)).prod(-1)
     x, w, noise = np.split(values, [n * d, n * d + k * d], axis=1)
     x, w = torch.tensor(x).view(-1, n, d), torch.tensor(w).view(-1, k, d)
+    if tasks.input_covariance is not None:
+        spread = three_nodes(tasks.inputs, tasks.input_range)  # its variance is not 1 for uniform numbers
+        sigma = torch.tensor(tasks.input_covariance, dtype=DOUBLE) / float((spread[0] ** 2) @ spread[1])
+        root = torch.tensor(scipy.linalg.sqrtm(sigma.numpy()).real) * tasks.input_range
+        x = x @ root
+    if tasks.teacher_mean is not None:
+        w = w + torch.tensor(tasks.teacher_mean, dtype=DOUBLE)
     y = x @ w.mT + (torch.tensor(noise).view(-1, n, k) if tasks.noise_std > 0 else 0)
+    if tasks.constant_input:
+        x, w = torch.nn.functional.pad(x, (0, 1), value=1.0), torch.nn.functional.pad(w, (0, 1))
     return TaskBatch(x, y, x[:, :1], (x @ w.mT)[:, :1], w), torch.tensor(probability)
 
 
-def quadrature_loss(tasks, learner):
-    """E 1/2 m2 |V - W|^2 over all nodes."""
+def query_second_moment(tasks):
+    """E x_q x_q^T, from the nodes of the first context input."""
     batch, probability = every_task(tasks)
-    error = (learner.implicit_weights(batch) - batch.teacher).square().sum((-1, -2))
-    return 0.5 * tasks.second_moment * (error * probability).sum(-1)
+    return torch.einsum("t,ti,tj->ij", probability, batch.context_x[:, 0], batch.context_x[:, 0])
 
 
+def quadrature_loss(tasks, learner):
+    """E 1/2 tr((V - W) E[x_q x_q^T] (V - W)^T) over all nodes."""
+    batch, probability = every_task(tasks)
+    error = learner.implicit_weights(batch) - batch.teacher
+    squared = ((error @ query_second_moment(tasks)) * error).sum((-1, -2))
+    return 0.5 * (squared * probability).sum(-1)
+
+
+WIDE = torch.diag(torch.tensor([2.0, 1.0, 0.5, 0.2])) + 0.1
 SMALL = [
     LinearTasks(2, 1, 2, 1, 0.9, "uniform", 1.2, 0.6),
     LinearTasks(2, 1, 2, 1, 0.8, "normal", 1.2, 0.6),
@@ -72,22 +107,51 @@ SMALL = [
     LinearTasks(2, 2, 2, 1, 0.8, "normal", 0.9),
     LinearTasks(2, 2, 1, 1, 0.8, "normal", 0.9, 0.5),
     LinearTasks(3, 1, 2, 1, 1.1, "uniform", 0.8),
+    LinearTasks(2, 1, 2, 1, 0.9, "laplace", 1.2, 0.6),
+    LinearTasks(2, 1, 3, 1, 0.9, "rademacher", 1.2, 0.6),
+    *(
+        LinearTasks(2, 1, 2, 1, 0.9, inputs, 1.2, 0.6, [[1.5, -0.6], [-0.6, 0.5]], [[0.7, -1.1]])
+        for inputs in ("uniform", "normal", "laplace", "rademacher")
+    ),
+    LinearTasks(1, 2, 2, 1, 0.9, "laplace", 1.2, 0.6, [[0.4]], [[0.7], [-1.1]]),
+    LinearTasks(2, 2, 2, 1, 0.9, "uniform", 1.2, 0.0, [[1.5, -0.6], [-0.6, 0.5]], [[0.7, -1.1], [0.2, 0.4]]),
 ]
 
 
+@pytest.mark.parametrize("has_start", [False, True])
+@pytest.mark.parametrize("constant_input", [False, True])
 @pytest.mark.parametrize("num_heads", [1, 3])
 @pytest.mark.parametrize("tasks", SMALL, ids=short)
-def test_the_loss_of_any_weights_is_the_expectation_over_all_tasks(tasks, num_heads):
-    weights = random_weights(tasks.x_dim, tasks.y_dim, [0, 1], num_heads, scale=0.8, dtype=DOUBLE)
-    expected = quadrature_loss(tasks, FreeTransformer([weights])).detach()
-    torch.testing.assert_close(population_loss(tasks, weights), expected, rtol=1e-12, atol=0)
+def test_the_loss_of_any_weights_is_the_expectation_over_all_tasks(tasks, num_heads, constant_input, has_start):
+    """Also with a constant input, which is biases, and from a W_0, which the query's slot holds."""
+    tasks = replace(tasks, constant_input=constant_input)
+    size = tasks.x_dim + int(constant_input)
+    weights = random_weights(size, tasks.y_dim, [0, 1], num_heads, scale=0.8, dtype=DOUBLE)
+    w_0 = start_for(tasks) if has_start else None
+    padded = None if w_0 is None else torch.nn.functional.pad(w_0, (0, int(constant_input)))
+    expected = quadrature_loss(tasks, FreeTransformer([weights], padded)).detach()
+    torch.testing.assert_close(population_loss(tasks, weights, w_0), expected, rtol=1e-11, atol=0)
+
+
+@pytest.mark.parametrize("has_start", [False, True])
+@pytest.mark.parametrize("tasks", SMALL, ids=short)
+@pytest.mark.parametrize("eta", [-0.3, 0.9, 2.5])
+def test_the_loss_of_a_step_is_the_expectation_over_all_tasks(tasks, eta, has_start):
+    w_0 = start_for(tasks) if has_start else None
+    expected = quadrature_loss(tasks, gradient_descent_learner(eta, w_0=w_0))
+    torch.testing.assert_close(population_loss(tasks, eta, w_0), expected, rtol=1e-11, atol=0)
+
+
+def preconditioned_step(batch, gamma):
+    """V = (1/N) sum_i y_i x_i^T Gamma, written down once more."""
+    return batch.context_y.mT @ batch.context_x @ gamma / batch.num_context
 
 
 @pytest.mark.parametrize("tasks", SMALL, ids=short)
-@pytest.mark.parametrize("eta", [-0.3, 0.9, 2.5])
-def test_the_loss_of_a_step_is_the_expectation_over_all_tasks(tasks, eta):
-    expected = quadrature_loss(tasks, gradient_descent_learner(eta))
-    torch.testing.assert_close(population_loss(tasks, eta), expected, rtol=1e-12, atol=0)
+def test_the_loss_of_a_preconditioned_step_is_the_expectation_over_all_tasks(tasks):
+    gamma = torch.linspace(-0.5, 1.4, tasks.x_dim**2, dtype=DOUBLE).view(tasks.x_dim, tasks.x_dim)
+    expected = quadrature_loss(tasks, FittedLinearModel(partial(preconditioned_step, gamma=gamma)))
+    torch.testing.assert_close(population_loss(tasks, gamma), expected, rtol=1e-11, atol=0)
 
 
 def mean_and_standard_error(tasks, learner, stream, num_blocks=40, block=2500):
@@ -108,12 +172,15 @@ def mean_and_standard_error(tasks, learner, stream, num_blocks=40, block=2500):
         LinearTasks(5, 2, 8, 1, 0.9, "normal", 0.8, 0.5),
         LinearTasks(4, 2, 6, 1, 1.2, "uniform", 1.1, 0.4),
         LinearTasks(4, 1, 7, 1, 0.9, "normal"),
+        LinearTasks(4, 2, 6, 1, 0.8, "laplace", 0.9, 0.4, WIDE, torch.linspace(-1, 1, 8).view(2, 4)),
+        LinearTasks(4, 1, 6, 1, 0.8, "rademacher", 0.9, 0.4, WIDE, torch.linspace(-1, 1, 4).view(1, 4), True),
     ],
     ids=short,
 )
 def test_the_loss_of_multi_head_weights_is_the_mean_over_sampled_tasks(tasks, seeded):
     """100,000 tasks; within 4 standard errors, which are below 1.5 % of the loss."""
-    weights = random_weights(tasks.x_dim, tasks.y_dim, [0, 1], num_heads=2, scale=0.25, dtype=DOUBLE)
+    size = tasks.x_dim + int(tasks.constant_input)
+    weights = random_weights(size, tasks.y_dim, [0, 1], num_heads=2, scale=0.25, dtype=DOUBLE)
     mean, error = mean_and_standard_error(tasks, FreeTransformer([weights]), seeded)
     exact = population_loss(tasks, weights)
     assert bool(((mean - exact).abs() < 4 * error).all())
@@ -127,7 +194,7 @@ def test_the_least_loss_of_a_step_is_the_mean_over_sampled_tasks(tasks, seeded):
     assert float(error) < 0.003 * optimal_loss(tasks)
 
 
-@pytest.mark.parametrize("inputs", ["uniform", "normal"])
+@pytest.mark.parametrize("inputs", ["uniform", "normal", "laplace", "rademacher"])
 @pytest.mark.parametrize("length", [1, 5, 10, 20, 40, 1000])
 def test_weights_frozen_at_n_and_tested_at_m_follow_the_closed_form(inputs, length):
     """science.md 3a: L/L0 = 1 - 2c + c^2 (kappa + M + d - 2)/M with c = eta* m2 M/N; .50 at M = 2N, 2.04 at 4N."""
@@ -135,7 +202,7 @@ def test_weights_frozen_at_n_and_tested_at_m_follow_the_closed_form(inputs, leng
     frozen = gd_construction(optimal_eta(tasks), 10, 1, 10, dtype=DOUBLE)
     tested = replace(tasks, num_context=length)
     c = optimal_eta(tasks) * tasks.second_moment * length / 10
-    kappa = {"uniform": 9 / 5, "normal": 3.0}[inputs]
+    kappa = {"uniform": 9 / 5, "normal": 3.0, "laplace": 6.0, "rademacher": 1.0}[inputs]
     relative = 1 - 2 * c + c**2 * (kappa + length + 8) / length
     assert float(population_loss(tested, frozen)) / zero_loss(tested) == pytest.approx(relative, rel=1e-12)
     if inputs == "uniform":
@@ -181,6 +248,8 @@ FAMILIES = [
     LinearTasks(5, 1, 4),
     LinearTasks(4, 1, 6, inputs="normal", noise_std=0.5),
     LinearTasks(3, 2, 5, teacher_scale=1.5, noise_std=0.2),
+    LinearTasks(3, 1, 5, 1, 0.9, "laplace", 1.1, 0.3, [[1.5, -0.6, 0.1], [-0.6, 0.5, 0.0], [0.1, 0.0, 0.8]]),
+    LinearTasks(3, 2, 4, 1, 0.9, "uniform", 1.1, 0.3, [[1.5, -0.6, 0.1], [-0.6, 0.5, 0.0], [0.1, 0.0, 0.8]]),
 ]
 
 
@@ -194,16 +263,23 @@ def test_the_plateau_is_the_least_loss_of_the_twin_family(tasks):
 
 
 @pytest.mark.parametrize("tasks", FAMILIES, ids=short)
-def test_the_optimum_of_a_step_is_the_least_loss_of_all_single_heads(tasks):
+def test_the_best_preconditioned_step_is_the_least_loss_of_all_single_heads(tasks):
     d = tasks.x_dim
     everything = [(0, slice(d, None), slice(None)), (1, slice(None), slice(0, d))]
     least = [minimised(tasks, everything, seed) for seed in range(3)]
-    assert min(least) == pytest.approx(optimal_loss(tasks), rel=1e-7)
-    assert min(least) > optimal_loss(tasks) * (1 - 1e-12)
+    optimum = float(population_loss(tasks, optimal_preconditioner(tasks)))
+    assert min(least) == pytest.approx(optimum, rel=1e-7)
+    assert min(least) > optimum * (1 - 1e-12)
+    assert tasks.input_covariance is not None or optimum == pytest.approx(optimal_loss(tasks), rel=1e-12)
 
 
 def test_quadrature_nodes_have_the_moments_of_their_distribution():
-    for inputs, moments in [("uniform", (1, 0, 1 / 3, 0, 1 / 5)), ("normal", (1, 0, 1, 0, 3))]:
+    for inputs, moments in [
+        ("uniform", (1, 0, 1 / 3, 0, 1 / 5)),
+        ("normal", (1, 0, 1, 0, 3)),
+        ("laplace", (1, 0, 1, 0, 6)),
+        ("rademacher", (1, 0, 1, 0, 1)),
+    ]:
         nodes, weights = three_nodes(inputs, 1.0)
         for power, moment in enumerate(moments):
             assert (weights * nodes**power).sum() == pytest.approx(moment, abs=1e-14)

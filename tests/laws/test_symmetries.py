@@ -10,9 +10,12 @@ from mesa_lib import (
     LinearTasks,
     Tokens,
     canonicalize,
+    gauge_transform,
     interpolate,
     linear_self_attention,
     population_loss,
+    signal_paths,
+    twin_share,
 )
 
 
@@ -98,3 +101,30 @@ def test_what_a_query_cannot_see_does_not_change_the_loss(inputs):
     tasks = LinearTasks(3, 2, 4, inputs=inputs)
     changed = AttentionWeights(layer.w_k, w_q, layer.w_v, w_p)
     torch.testing.assert_close(population_loss(tasks, changed), population_loss(tasks, layer), rtol=1e-13, atol=0)
+
+
+@given(seed=st.integers(0, 10_000), scale=st.sampled_from([-2.0, -0.3, 0.5, 3.0]))
+def test_the_librarys_gauge_is_the_groups(seed, scale):
+    layer = random_layer(seed)
+    g, h = well_conditioned(seed + 10, 3), well_conditioned(seed + 11, 4)
+    same, expected = gauge_transform(layer, g, h, scale), gauge_transformed(layer, seed + 10, scale)
+    for name in ("w_k", "w_q", "w_v", "w_p"):
+        torch.testing.assert_close(getattr(same, name), getattr(expected, name), rtol=1e-11, atol=1e-12)
+    back = gauge_transform(same, torch.linalg.inv(g), torch.linalg.inv(h), 1 / scale)
+    torch.testing.assert_close(back.w_k, layer.w_k, rtol=1e-10, atol=1e-12)
+    torch.testing.assert_close(back.w_p, layer.w_p, rtol=1e-10, atol=1e-12)
+
+
+@given(seed=st.integers(0, 10_000), scale=st.sampled_from([-2.0, 0.5]))
+def test_paths_and_the_norm_form_do_not_see_the_gauge(seed, scale):
+    layer = random_layer(seed)
+    same = gauge_transform(layer, well_conditioned(seed + 10, 3), well_conditioned(seed + 11, 4), scale)
+    pairs = [
+        (canonicalize(layer, 2, "norm").w_kq, canonicalize(same, 2, "norm").w_kq),
+        (canonicalize(layer, 2, "norm").w_pv, canonicalize(same, 2, "norm").w_pv),
+        (signal_paths(layer, 2).direct, signal_paths(same, 2).direct),
+        (signal_paths(layer, 2).twin, signal_paths(same, 2).twin),
+        (twin_share(layer, 2), twin_share(same, 2)),
+    ]
+    for expected, got in pairs:
+        torch.testing.assert_close(got, expected, rtol=1e-9, atol=1e-10 * float(expected.abs().max()))

@@ -13,6 +13,7 @@ from mesa_lib import (
     least_squares,
     random_weights,
     sensitivity,
+    summarize_losses,
 )
 
 
@@ -123,3 +124,33 @@ def test_comparing_leaves_the_batch_alone(draw_batch):
     compare(gradient_descent_learner(0.5), least_squares, batch)
     assert torch.equal(batch.query_x, before.query_x)
     assert not batch.query_x.requires_grad
+
+
+def test_a_summary_has_the_median_the_capped_mean_and_the_share_that_diverges():
+    losses = torch.tensor(
+        [[0.1, 0.2, 0.3, 0.9, 2.0], [0.1, 0.3, float("nan"), float("inf"), 11.0]], dtype=torch.float64
+    )
+    summary = summarize_losses(losses, 1.0, divergence_expected=True)
+    assert summary.median.tolist() == [0.3, 11.0]
+    torch.testing.assert_close(summary.capped_mean, torch.tensor([0.5, 3.4 / 5], dtype=torch.float64))
+    torch.testing.assert_close(summary.divergent_share, torch.tensor([0.0, 0.6], dtype=torch.float64))
+    assert summary.mean[0] == pytest.approx(0.7) and summary.mean[1] == float("inf")
+
+
+def test_diverging_tasks_are_announced_with_their_share_unless_expected():
+    with pytest.warns(RuntimeWarning, match=r"25\.00% of the tasks diverge \(loss not finite, or above ten times 1\)"):
+        summarize_losses(torch.tensor([0.1, 0.2, 0.3, float("inf")]), 1.0)
+    summarize_losses(torch.tensor([0.1, 9.9]), 1.0)  # bad, but no divergence: no warning
+
+
+@pytest.mark.parametrize(
+    ("losses", "cap", "error", "message"),
+    [
+        (torch.ones(3), 0.0, ValueError, "cap: expected a number > 0, got 0.0"),
+        (torch.ones(2, 0), 1.0, ValueError, "losses: expected at least one task, got shape (2, 0)"),
+        (torch.ones(3, dtype=torch.int64), 1.0, TypeError, "losses: expected a floating-point tensor"),
+        (torch.tensor(1.0), 1.0, ValueError, "losses: expected at least 1 axes, got shape ()"),
+    ],
+)
+def test_a_bad_summary_is_refused(losses, cap, error, message, refused):
+    refused(lambda: summarize_losses(losses, cap), error, message)

@@ -7,6 +7,7 @@ import torch
 
 from mesa_lib import LinearTasks, TaskBatch, generator
 
+SHAPE = ((2.0, -0.6), (-0.6, 0.5))
 GOOD = {
     "context_x": torch.ones(4, 5, 3),
     "context_y": torch.ones(4, 5, 2),
@@ -86,9 +87,10 @@ def test_a_batch_changes_its_dtype_as_a_whole(draw_batch):
     assert {getattr(single, name).dtype for name in GOOD} == {torch.float32}
 
 
-@pytest.mark.parametrize("inputs", ["uniform", "normal"])
-def test_a_distribution_has_the_moments_that_it_states(inputs, seeded):
-    tasks = LinearTasks(2, 3, 4, 5, input_range=0.7, inputs=inputs, teacher_scale=1.3, noise_std=0.4)
+@pytest.mark.parametrize("covariance", [None, SHAPE])
+@pytest.mark.parametrize("inputs", ["uniform", "normal", "laplace", "rademacher"])
+def test_a_distribution_has_the_moments_that_it_states(inputs, covariance, seeded):
+    tasks = LinearTasks(2, 3, 4, 5, 0.7, inputs, 1.3, 0.4, input_covariance=covariance)
     batch = tasks.sample(40_000, seeded, dtype=torch.float64)
     noise = batch.context_y - batch.context_x @ batch.teacher.mT
     for sample, power, expected in [
@@ -105,7 +107,7 @@ def test_a_distribution_has_the_moments_that_it_states(inputs, seeded):
     ]:
         numbers = sample.flatten() ** power
         standard_error = numbers.std() / len(numbers) ** 0.5
-        assert abs(numbers.mean() - expected) < 4 * standard_error
+        assert abs(numbers.mean() - expected) < 4 * standard_error + 1e-12  # signs have no spread, only rounding
 
 
 def test_uniform_inputs_fill_the_range_and_no_more(seeded):
@@ -165,7 +167,7 @@ def test_a_size_must_be_a_positive_integer(name, refused):
         ({"teacher_scale": "1"}, TypeError, "teacher_scale: expected a finite number, got '1' of type str"),
         ({"noise_std": -0.1}, ValueError, "noise_std: expected a number >= 0, got -0.1"),
         ({"noise_std": float("nan")}, ValueError, "noise_std: expected a finite number, got nan"),
-        ({"inputs": "cauchy"}, ValueError, "inputs: expected one of 'uniform', 'normal', got 'cauchy'"),
+        ({"inputs": "cauchy"}, ValueError, "inputs: expected one of 'uniform', 'normal', 'laplace', 'rademacher', got"),
     ],
 )
 def test_a_distribution_that_does_not_exist_is_refused(fields, error, message, refused):
@@ -182,3 +184,128 @@ def test_a_distribution_that_does_not_exist_is_refused(fields, error, message, r
 )
 def test_a_bad_draw_is_refused(call, error, message, refused, seeded):
     refused(lambda: call(seeded), error, message)
+
+
+def test_all_kinds_of_inputs_have_the_kurtosis_that_they_state():
+    """m4 / m2^2 of a coordinate: 9/5, 3, 6 (Laplace: 24 b^4 / (2 b^2)^2) and 1."""
+    for inputs, kurtosis in [("uniform", 9 / 5), ("normal", 3.0), ("laplace", 6.0), ("rademacher", 1.0)]:
+        tasks = LinearTasks(input_range=1.7, inputs=inputs)
+        assert tasks.kurtosis == kurtosis
+        assert tasks.fourth_moment == pytest.approx(kurtosis * tasks.second_moment**2, rel=1e-14)
+
+
+def test_the_draws_of_uniform_and_normal_tasks_are_those_of_the_first_edition():
+    """Stored chapters depend on every bit: teacher, context, query, noise, each by one call."""
+    for inputs in ("uniform", "normal"):
+        batch = LinearTasks(3, 2, 4, 5, 0.7, inputs, 1.3, 0.4).sample(6, generator(3, "init"))
+        stream = generator(3, "init")
+
+        def numbers(*shape, kind=inputs, stream=stream):
+            if kind == "normal":
+                return 0.7 * torch.randn(*shape, generator=stream)
+            return 0.7 * (2 * torch.rand(*shape, generator=stream) - 1)
+
+        teacher = torch.randn(6, 2, 3, generator=stream) * 1.3
+        context_x, query_x = numbers(6, 4, 3), numbers(6, 5, 3)
+        context_y = context_x @ teacher.mT + 0.4 * torch.randn(6, 4, 2, generator=stream)
+        for got, expected in [
+            (batch.teacher, teacher),
+            (batch.context_x, context_x),
+            (batch.query_x, query_x),
+            (batch.context_y, context_y),
+        ]:
+            assert torch.equal(got, expected)
+
+
+@pytest.mark.parametrize("inputs", ["uniform", "normal", "laplace", "rademacher"])
+def test_a_covariance_is_that_of_the_inputs_at_range_one_and_the_range_scales_it(inputs, seeded):
+    tasks = LinearTasks(2, 1, 50, inputs=inputs, input_covariance=SHAPE)
+    torch.testing.assert_close(tasks.query_moment, torch.tensor(SHAPE, dtype=torch.float64), rtol=1e-14, atol=1e-15)
+    wide = replace(tasks, input_range=3.0)
+    torch.testing.assert_close(wide.query_moment, 9 * tasks.query_moment, rtol=1e-14, atol=1e-15)
+    x = wide.sample(2000, seeded, dtype=torch.float64).context_x.flatten(0, 1)
+    products = x[:, :, None] * x[:, None, :]
+    error = products.std(0) / len(x) ** 0.5
+    assert ((products.mean(0) - wide.query_moment).abs() < 4 * error).all()
+
+
+def test_the_root_of_a_covariance_is_symmetric_and_mixes_independent_coordinates(seeded):
+    tasks = LinearTasks(2, 1, 5, inputs="rademacher", input_range=1.5, input_covariance=SHAPE)
+    assert torch.equal(tasks.input_root, tasks.input_root.mT)
+    x = tasks.sample(20, seeded, dtype=torch.float64).context_x
+    z = x @ torch.linalg.inv(tasks.input_root)
+    torch.testing.assert_close(z.abs(), torch.ones_like(z), rtol=1e-12, atol=0)
+
+
+def test_rademacher_inputs_are_signs_and_laplace_inputs_finite_even_where_the_uniform_number_is_zero(monkeypatch):
+    signs = LinearTasks(input_range=0.7, inputs="rademacher").sample(50, generator(0, "init")).context_x
+    assert set(signs.unique().tolist()) == {torch.tensor(-0.7).item(), torch.tensor(0.7).item()}
+    for number in (0.0, 1 - 2**-24):
+        monkeypatch.setattr(torch, "rand", lambda *shape, number=number, **kwargs: torch.full(shape, number))
+        assert torch.isfinite(LinearTasks(inputs="laplace").sample(2, generator(0, "init")).context_x).all()
+
+
+def test_a_teachers_mean_moves_the_teachers_and_nothing_else():
+    mean = ((1.0, -2.0, 0.5), (0.0, 3.0, 1.0))
+    tasks = LinearTasks(3, 2, 4)
+    plain = tasks.sample(9, generator(0, "init"), dtype=torch.float64)
+    moved = replace(tasks, teacher_mean=mean).sample(9, generator(0, "init"), dtype=torch.float64)
+    shift = torch.tensor(mean, dtype=torch.float64)
+    torch.testing.assert_close(moved.teacher, plain.teacher + shift, rtol=0, atol=1e-15)
+    torch.testing.assert_close(moved.context_y, plain.context_y + plain.context_x @ shift.T, rtol=1e-12, atol=1e-14)
+    torch.testing.assert_close(moved.query_y, moved.query_x @ moved.teacher.mT, rtol=1e-12, atol=1e-14)
+    assert torch.equal(moved.context_x, plain.context_x)
+    assert torch.equal(replace(tasks, teacher_mean=mean).teacher_center, shift)
+    assert not tasks.teacher_center.any()
+
+
+def test_a_constant_input_is_one_more_coordinate_that_no_teacher_uses():
+    tasks = LinearTasks(3, 2, 4, 5, noise_std=0.2, input_covariance=torch.eye(3) / 2)
+    plain = tasks.sample(9, generator(0, "init"))
+    lifted = replace(tasks, constant_input=True).sample(9, generator(0, "init"))
+    for name in ("context_x", "query_x"):
+        assert torch.equal(getattr(lifted, name)[..., :3], getattr(plain, name))
+        assert (getattr(lifted, name)[..., 3] == 1).all()
+    assert torch.equal(lifted.teacher[..., :3], plain.teacher)
+    assert not lifted.teacher[..., 3].any()
+    assert torch.equal(lifted.context_y, plain.context_y)
+    assert torch.equal(lifted.query_y, plain.query_y)
+    moment = replace(tasks, constant_input=True).query_moment
+    assert torch.equal(moment[:3, :3], tasks.query_moment)
+    assert moment[3].tolist() == moment[:, 3].tolist() == [0, 0, 0, 1]
+
+
+def test_tasks_with_matrices_compare_and_hash_by_value_whatever_the_matrix_was_given_as():
+    given = [SHAPE, [list(row) for row in SHAPE], torch.tensor(SHAPE, dtype=torch.float64)]
+    tasks = [LinearTasks(2, input_covariance=shape, teacher_mean=[[1.0, 2.0]]) for shape in given]
+    assert len(set(tasks)) == 1
+    assert replace(tasks[0], num_context=3).input_covariance == SHAPE
+    assert tasks[0] != replace(tasks[0], teacher_mean=None)
+
+
+def test_a_covariance_may_be_asymmetric_by_rounding_and_is_made_symmetric():
+    u = torch.linalg.qr(torch.randn(5, 5, generator=generator(0, "init"))).Q
+    rounded = u @ torch.diag(torch.arange(1.0, 6.0)) @ u.T
+    kept = torch.tensor(LinearTasks(5, input_covariance=rounded).input_covariance, dtype=torch.float64)
+    assert torch.equal(kept, kept.T)
+    torch.testing.assert_close(kept, rounded.double(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("fields", "error", "message"),
+    [
+        (
+            {"input_covariance": ((1.0, 0.0),)},
+            ValueError,
+            "input_covariance: expected a matrix of shape (2, 2), got (1,",
+        ),
+        ({"input_covariance": ((1.0, 0.5), (0.0, 1.0))}, ValueError, "input_covariance: expected a symmetric matrix"),
+        ({"input_covariance": ((1.0, 1.0), (1.0, 1.0))}, ValueError, "input_covariance: expected a positive definite"),
+        ({"input_covariance": "round"}, TypeError, "input_covariance: expected a matrix of numbers of shape (2, 2)"),
+        ({"teacher_mean": ((1.0, float("nan")),)}, ValueError, "teacher_mean: expected finite numbers"),
+        ({"teacher_mean": ((1.0,), (2.0,))}, ValueError, "teacher_mean: expected a matrix of shape (1, 2), got (2, 1)"),
+        ({"constant_input": 1}, TypeError, "constant_input: expected True or False, got 1"),
+    ],
+)
+def test_a_matrix_that_does_not_fit_the_tasks_is_refused(fields, error, message, refused):
+    refused(lambda: LinearTasks(2, **fields), error, f"LinearTasks.{message}")

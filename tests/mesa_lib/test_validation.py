@@ -9,6 +9,7 @@ import torch
 from mesa_lib.validation import (
     broadcastable,
     finite_number,
+    finite_numbers,
     finite_tensor,
     floating_dtype,
     floating_tensor,
@@ -17,6 +18,7 @@ from mesa_lib.validation import (
     positive_integer,
     positive_number,
     same_kind,
+    schedule_numbers,
     seed_list,
     trailing_shape,
 )
@@ -125,3 +127,34 @@ def test_dtype_and_device_must_agree(refused):
     refused(lambda: same_kind("a", single, "b", double), TypeError, message)
     message = "a: expected device cpu, that of b, got meta"
     refused(lambda: same_kind("a", torch.ones(1, device="meta"), "b", single), ValueError, message)
+
+
+def test_sequences_of_numbers_become_tuples_of_floats():
+    assert finite_numbers("etas", [1, 2.5]) == (1.0, 2.5)
+    assert finite_numbers("etas", np.array([0.5])) == (0.5,)
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "message"),
+    [
+        ([], ValueError, "etas: expected at least one number, got an empty sequence"),
+        ("12", TypeError, "etas: expected a sequence of numbers, got '12' of type str"),
+        (3, TypeError, "etas: expected a sequence of numbers, got 3 of type int"),
+        ([1.0, NAN], ValueError, "etas[1]: expected a finite number, got nan"),
+    ],
+)
+def test_other_sequences_are_refused(value, error, message, refused):
+    refused(lambda: finite_numbers("etas", value), error, message)
+
+
+def test_a_schedule_has_one_gamma_less_than_etas_and_drops_another():
+    assert schedule_numbers([1.0], ()) == ((1.0,), ())
+    assert schedule_numbers([1.0], []) == ((1.0,), ())
+    assert schedule_numbers([1.0, 2.0], [3.0]) == schedule_numbers([1.0, 2.0], [3.0, 9.0]) == ((1.0, 2.0), (3.0,))
+
+
+@pytest.mark.parametrize("gammas", [(), (1.0, 2.0, 3.0, 4.0)])
+def test_a_schedule_of_other_lengths_is_refused(gammas, refused):
+    refused(
+        lambda: schedule_numbers((1.0, 2.0, 3.0), gammas), ValueError, "gammas: expected 2 numbers, one between any"
+    )

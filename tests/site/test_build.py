@@ -96,7 +96,8 @@ def test_what_the_cells_computed_shows(site, path):
     images = [html.parent / tag["src"] for tag in page.find("article").find_all("img", src=True)]
     assert [str(image) for image in images if not image.is_file()] == []
     pictures = sum("image/png" in output.get("data", {}) for output in outputs)
-    assert len(images) >= pictures
+    figures = sum("figure" in cell["metadata"].get("mystnb", {}) for cell in cells)
+    assert len(images) >= max(pictures, figures)
 
     shown = " ".join(page.find("article").get_text().split())
     printed = ["".join(output["text"]) for output in outputs if output["output_type"] == "stream"]

@@ -3,6 +3,10 @@
 import io
 import json
 import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import nbformat
@@ -11,6 +15,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from tqdm import tqdm
 
 from tools import execute
+from tools.toc import ROOT
 
 VOLATILE = """\
 import os
@@ -71,9 +76,61 @@ def test_a_slow_cell_is_named(tmp_path):
 
 
 def test_a_dead_kernel_is_named(tmp_path):
-    path = write(tmp_path / "dead.ipynb", "import os", "os._exit(1)")
-    with pytest.raises(execute.ChapterError, match=r"code cell 2: os._exit\(1\)\n  the kernel died"):
+    path = write(tmp_path / "dead.ipynb", "import os", "os.write(2, b'last words'); os._exit(1)")
+    with pytest.raises(execute.ChapterError) as failure:
         execute.execute(path, 60)
+    place = "code cell 2: os.write(2, b'last words'); os._exit(1)"
+    assert str(failure.value) == f"{place}\n  the kernel died (out of memory?)\nlast words"
+
+
+def is_running(process: int) -> bool:
+    """Whether a process runs; one that has ended and that nobody has asked about yet does not."""
+    state = subprocess.run(
+        ["ps", "-o", "stat=", "-p", str(process)], capture_output=True, text=True, check=False
+    ).stdout
+    return bool(state.strip()) and not state.startswith("Z")
+
+
+def wait_until(happened, seconds=60):
+    end = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "message"),
+    [(signal.SIGTERM, 143, "execute: stopped by SIGTERM"), (signal.SIGKILL, -signal.SIGKILL, "")],
+    ids=["SIGTERM", "SIGKILL"],
+)
+def test_a_tool_that_is_ended_takes_its_worker_and_kernel_with_it(number, code, message, tmp_path):
+    source = "import os, time\nwith open('draft', 'w') as file:\n    print(os.getppid(), os.getpid(), file=file)\n"
+    path = write(tmp_path / "slow.ipynb", source + "os.rename('draft', 'processes')\ntime.sleep(300)")
+    before = path.read_bytes()
+    command = [sys.executable, "-m", "tools.execute", str(path)]
+    tool = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    processes: list[int] = []
+    try:
+        wait_until((tmp_path / "processes").exists)
+        processes += map(int, (tmp_path / "processes").read_text().split())
+        assert all(map(is_running, processes))
+        tool.send_signal(number)
+        _, errors = tool.communicate(timeout=60)
+        assert tool.returncode == code
+        assert message in errors
+        assert "Traceback" not in errors
+        wait_until(lambda: not any(map(is_running, processes)), seconds=20)
+    finally:
+        for process in filter(is_running, [tool.pid, *processes]):
+            os.kill(process, signal.SIGKILL)
+    assert path.read_bytes() == before
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["processes", "slow.ipynb"], "no drafts are left behind"
+
+
+def test_check_says_what_it_does_not_guard(capsys):
+    with pytest.raises(SystemExit):
+        execute.main(["--help"])
+    assert "files that a notebook itself writes are not guarded" in " ".join(capsys.readouterr().out.split())
 
 
 def test_an_expected_error_keeps_only_its_last_line(tmp_path):

@@ -1,5 +1,9 @@
 """The chapter law bites: a chapter that keeps it, and one small break for every law."""
 
+import base64
+import struct
+import zlib
+
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
@@ -8,10 +12,27 @@ from tools.toc import Page
 
 EXERCISES = "## Exercises\n\n" + "\n\n".join(f":::{{exercise}}\n:label: ex-{n}\n\nPredict.\n:::" for n in range(3))
 FIGURE = {"mystnb": {"figure": {"caption": "A line.", "name": "fig-line"}, "image": {"alt": "A line that rises."}}}
-PICTURE = new_output("display_data", {"image/png": "aGk="})
 
 
-def chapter(*code, text=EXERCISES, numbered=True, last="assert True"):
+def png(width=2, height=1, damage=lambda data: data):
+    """A grey PNG as an output, put together from its format's definition."""
+    rows = zlib.compress(height * (b"\0" + width * b"\x80"))
+    parts = [(b"IHDR", struct.pack(">II5B", width, height, 8, 0, 0, 0, 0)), (b"IDAT", rows), (b"IEND", b"")]
+    body = [struct.pack(">I", len(d)) + kind + d + struct.pack(">I", zlib.crc32(kind + d)) for kind, d in parts]
+    data = damage(b"\x89PNG\r\n\x1a\n" + b"".join(body))
+    return new_output("display_data", {"image/png": base64.b64encode(data).decode()})
+
+
+PICTURE = png()
+SVG = new_output("display_data", {"image/svg+xml": "<svg/>"})
+
+
+def figure(*outputs):
+    """A cell that says it shows a figure."""
+    return "plt.show()", {"outputs": list(outputs), "metadata": FIGURE}
+
+
+def chapter(*code, text=EXERCISES, numbered=True, last="assert error < 1"):
     """A chapter of the given code cells (a source, or a source and keywords), ending as chapters do."""
     cells = [new_markdown_cell("# Title\n\nWords.\n\n:::{prf:theorem}\nTrue.\n:::")]
     for count, item in enumerate([*code, last], start=1):
@@ -28,7 +49,9 @@ def test_a_chapter_that_keeps_the_law_has_no_complaints():
     good = chapter(
         "%pip install -q mesa-lib\n" + lines(11),
         "def f(x):\n    a = x\n\n    b = a\n    return b",
-        ("plt.show()", {"outputs": [PICTURE], "metadata": FIGURE}),
+        figure(PICTURE),
+        "(g,) = torch.autograd.grad(f, w)\nfor n in a:\n    h = torch.autograd.grad(f(n), w)\n    total = total + n",
+        "x = torch.randn(3, generator=source, **exact)\nw = mesa.random_weights(2, 1)\nx.normal_(generator=source)",
         last='import mesa_lib\n\nmesa_lib.verdict("claim", True)',
     )
     assert [complaint for one in law.LAWS for complaint in one(good)] == []
@@ -39,6 +62,38 @@ BREAKS = [
     (law.logic_lives_in_the_package, chapter("if True:\n    def f():\n" + 5 * "        x = 1\n"), "def f has 6 lines"),
     (law.logic_lives_in_the_package, chapter("loss.backward()"), "a training loop"),
     (law.logic_lives_in_the_package, chapter("adam = torch.optim.Adam(p)"), "a training loop"),
+    *(
+        (law.logic_lives_in_the_package, chapter(source), f"a training loop ('{shown}")
+        for source, shown in [
+            ("from torch.optim import Adam", "optim"),
+            ("import torch.optim as o", "optim"),
+            ("from torch import optim", "optim"),
+            ("while True:\n    adam.step()", "adam.step()"),
+            ("for _ in a:\n    (g,) = torch.autograd.grad(f(w), w)\n    w = w - g", "w = w - g"),
+            ("for _ in a:\n    g = torch.autograd.grad(f(w), [w])[0]\n    w -= g", "w -= g"),
+            ("for _ in a:\n    g = torch.autograd.grad(f(w), inputs=w)\n    w.data.sub_(g[0])", "w.data.sub_"),
+        ]
+    ),
+    *(
+        (law.randomness_is_handed_in, chapter(source), f"hidden randomness ('{shown}")
+        for source, shown in [
+            ("np.random.RandomState(0)", "np.random.RandomState(0)"),
+            ("x = np.random.randn(3)", "np.random.randn(3)"),
+            ("from numpy.random import normal as draw\ndraw(3)", "draw(3)"),
+            ("random.Random(0)", "random.Random(0)"),
+            ("from random import choice\nchoice(names)", "choice(names)"),
+            ("torch.randn(3, 1)", "torch.randn(3, 1)"),
+            ("torch.rand(3)", "torch.rand(3)"),
+            ("torch.randint(0, 3, (2,))", "torch.randint"),
+            ("torch.randperm(3)", "torch.randperm"),
+            ("torch.randn(\n    3, generator=None\n)", "torch.randn(3, generator=None)"),
+            ("from torch import randn\nrandn(3)", "randn(3)"),
+            ("import torch as t\nt.randn_like(x)", "t.randn_like(x)"),
+            ("torch.empty(3).normal_()", "torch.empty(3).normal_()"),
+        ]
+    ),
+    (law.cells_are_python, chapter("x = (1"), "code cell 1 (x = (1): not Python: "),
+    (law.cells_are_python, chapter("x = 1", "%pip install a\ny = 1 +"), "code cell 2"),
     (law.logic_lives_in_the_package, chapter("torch.manual_seed(0)"), "a seed set by hand"),
     (law.logic_lives_in_the_package, chapter("np.random.seed(0)"), "a seed set by hand"),
     (law.cells_are_short, chapter(lines(13)), "13 lines, allowed are 12"),
@@ -51,6 +106,24 @@ BREAKS = [
         law.figures_are_described,
         chapter(("x", {"outputs": [PICTURE], "metadata": {"mystnb": FIGURE["mystnb"] | {"image": {"alt": " "}}}})),
         "lacks image.alt",
+    ),
+    (law.figures_are_described, chapter(("x", {"outputs": [SVG]})), "lacks figure.caption, figure.name, image.alt"),
+    (law.figures_are_described, chapter(figure()), "describes one image/png, but its outputs hold 0"),
+    (law.figures_are_described, chapter(figure(SVG)), "describes one image/png, but its outputs hold 0"),
+    (law.figures_are_described, chapter(figure(PICTURE, PICTURE)), "outputs hold 2"),
+    *(
+        (law.figures_are_described, chapter(figure(broken)), "its image/png is broken")
+        for broken in [
+            new_output("display_data", {"image/png": "aGk="}),
+            new_output("display_data", {"image/png": ""}),
+            new_output("display_data", {"image/png": "no base64"}),
+            png(width=0),
+            png(height=0),
+            png(damage=lambda data: data[1:]),
+            png(damage=lambda data: data[:-12]),
+            png(damage=lambda data: data[:-5]),
+            png(damage=lambda data: data.replace(b"IDAT", b"IDAX")),
+        ]
     ),
     (law.cells_ran_in_order, chapter(("x = 1", {"execution_count": None})), "execution count None, expected 1"),
     (law.cells_ran_in_order, chapter(("x = 1", {"execution_count": 7})), "execution count 7, expected 1"),
@@ -77,7 +150,18 @@ BREAKS = [
     (law.ends_with_exercises, chapter(text=EXERCISES + "\n\n## Afterword"), "the last section is 'Afterword'"),
     (law.ends_with_exercises, chapter(text=EXERCISES.replace(":::{exercise}", ":::{note}", 1)), "holds 2 exercises"),
     (law.ends_with_exercises, chapter(text=""), "the last section is '(none)'"),
-    (law.last_cell_asserts, chapter(last="print(True)"), "neither an assert nor a call of verdict"),
+    *(
+        (law.last_cell_asserts, chapter(last=last), "neither an assert that can fail nor a call of verdict")
+        for last in [
+            "print(True)",
+            "assert True",
+            "assert 1 < 2, message",
+            "assert (error < 1, 'always true')",
+            "def check(error):\n    assert error < 1",
+            "def check(ok):\n    mesa.verdict(ok)\n\nprint(ok)",
+            "check = lambda: mesa.verdict(ok)",
+        ]
+    ),
 ]
 
 
@@ -88,6 +172,18 @@ def test_a_break_is_complained_about_once_and_by_its_law_alone(one, broken, comp
     assert complaint in complaints[0]
     others = [c for other in law.LAWS if other is not one for c in other(broken)]
     assert others == []
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        "def check(e):\n    assert e < 1\n\ncheck(error)",
+        "def check(e):\n    assert e < 1\n\nlist(map(check, errors))",
+        "for error in errors:\n    assert error < 1",
+    ],
+)
+def test_an_assert_that_runs_and_can_fail_counts(last):
+    assert list(law.last_cell_asserts(chapter(last=last))) == []
 
 
 def test_exercises_are_due_in_numbered_parts_only():

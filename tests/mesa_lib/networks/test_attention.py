@@ -12,6 +12,7 @@ from mesa_lib import (
     canonicalize,
     context_moment,
     fast_weights,
+    gd_construction,
     interpolate,
     linear_self_attention,
     moment_fast_weights,
@@ -99,6 +100,40 @@ def test_the_canonical_form_does_not_depend_on_the_target_block_of_the_scores(re
     w_q[..., 3:] *= 7  # the columns of W_KQ that belong to y
     other = AttentionWeights(rectangular.w_k, w_q, rectangular.w_v, rectangular.w_p)
     torch.testing.assert_close(canonicalize(other, 2).w_pv, canonicalize(rectangular, 2).w_pv, **TIGHT)
+
+
+def test_the_norm_form_is_the_same_layer_with_scores_of_the_constructions_size(rectangular, tokens):
+    canonical = canonicalize(rectangular, 2, form="norm")
+    before, after = linear_self_attention(rectangular, tokens), linear_self_attention(canonical, tokens)
+    torch.testing.assert_close(after.context, before.context, **TIGHT)
+    torch.testing.assert_close(after.query, before.query, **TIGHT)
+    sizes = canonical.w_kq[..., :3].norm(dim=(-2, -1))
+    torch.testing.assert_close(sizes, torch.full((2,), 3**0.5, dtype=torch.float64), **TIGHT)
+    assert bool((canonical.w_pv[:, 3:, 3:].diagonal(dim1=-2, dim2=-1).sum(-1) < 0).all())
+
+
+def test_the_norm_form_leaves_the_construction_and_decides_where_y_is_not_written():
+    step = gd_construction(0.7, 3, 1, 5, dtype=torch.float64)
+    canonical = canonicalize(step, form="norm")
+    torch.testing.assert_close(canonical.w_kq, step.w_kq, **TIGHT)
+    torch.testing.assert_close(canonical.w_pv, step.w_pv, **TIGHT)
+    identity, scores, written = (
+        torch.eye(4).double()[None],
+        torch.zeros(1, 4, 4).double(),
+        torch.zeros(1, 4, 4).double(),
+    )
+    scores[0, 3, :3], written[0, 3, :3] = torch.tensor([0.1, -0.5, 0.2]).double(), torch.tensor([1.0, 0, 0]).double()
+    for sign in (1, -1):  # no trace in either product: the largest entry decides
+        twin = canonicalize(AttentionWeights(identity, sign * scores, identity, sign * written), form="norm")
+        assert float(twin.w_kq[0, 3, 1]) > 0 and float(twin.w_pv[0, 3, 0]) < 0
+
+
+def test_a_norm_form_that_does_not_exist_is_refused(rectangular, refused):
+    silent = AttentionWeights(*(torch.zeros(1, 3, 3) for _ in range(4)))
+    message = "weights: expected a w_kq with x columns other than zero in every head, got zero"
+    refused(lambda: canonicalize(silent, form="norm"), ValueError, message)
+    message = "form: expected one of 'trace', 'norm', got 'size'"
+    refused(lambda: canonicalize(rectangular, 2, form="size"), ValueError, message)
 
 
 def test_interpolation_ends_at_both_layers_and_is_linear_in_the_canonical_products(rectangular, draw, tokens):

@@ -81,3 +81,12 @@ def test_a_target_slot_that_a_token_lacks_is_refused(y_dim, error, message, refu
 def test_a_w_0_that_does_not_fit_is_refused(w_0, error, message, draw_batch, refused):
     batch = draw_batch()
     refused(lambda: concatenated_tokens(batch, w_0), error, message)
+
+
+def test_a_w_0_for_each_member_gives_the_tokens_an_ensemble_axis(draw_batch, draw):
+    batch, starts = draw_batch(4), draw(3, 4, 2, 3)
+    together = concatenated_tokens(batch, starts)
+    for member, start in enumerate(starts):
+        alone = concatenated_tokens(batch, start)
+        assert torch.equal(together.context[member], alone.context)
+        assert torch.equal(together.query[member], alone.query)

@@ -93,3 +93,13 @@ def test_a_batch_on_which_all_steps_are_equal_is_refused(draw_batch, refused):
     silent = replace(batch, context_y=torch.zeros_like(batch.context_y))
     message = "batch: expected some non-zero prediction of a gradient step, got only zeros"
     refused(lambda: tune_eta(silent), ValueError, message)
+
+
+@pytest.mark.parametrize(
+    "field", [{"input_covariance": np.eye(10).tolist()}, {"teacher_mean": [[1.0] * 10]}, {"constant_input": True}]
+)
+def test_several_steps_on_tasks_with_a_direction_are_tuned_on_a_batch_or_refused(field, refused):
+    tasks = LinearTasks(**field)
+    message = "tasks: expected independent inputs and a teacher of mean zero for num_steps > 1, or a TaskBatch"
+    refused(lambda: tune_eta(tasks, 2, generator=generator(0, "init")), ValueError, message)
+    assert tune_eta(tasks.sample(50, generator(0, "init")), 2) > 0

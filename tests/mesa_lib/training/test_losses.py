@@ -7,10 +7,13 @@ import pytest
 import torch
 
 from mesa_lib import (
+    FittedLinearModel,
     FreeTransformer,
     LinearTasks,
     TaskBatch,
+    clamped_query_loss,
     expected_query_loss,
+    expected_task_losses,
     gradient_descent_learner,
     least_squares,
     random_weights,
@@ -89,3 +92,61 @@ def test_what_a_loss_cannot_judge_is_refused(draw_batch, refused):
     refused(lambda: expected_query_loss(plain, batch, LinearTasks()), ValueError, message)
     message = "learner: expected predictions that end in (4, 2, 2), the shape of query_y, got (4, 2)"
     refused(lambda: sampled_query_loss(lambda given: plain(given)[..., 0], batch), ValueError, message)
+
+
+def test_the_clamped_loss_counts_no_task_above_its_cap(ensemble, draw_batch):
+    batch = draw_batch()
+    losses = expected_task_losses(ensemble, batch, TASKS).detach()
+    cap = float(losses.mean())
+    by_hand = torch.stack(
+        [torch.stack([min(loss, torch.tensor(cap, dtype=torch.float64)) for loss in row]).mean() for row in losses]
+    )
+    torch.testing.assert_close(clamped_query_loss(cap)(ensemble, batch, TASKS), by_hand, **TIGHT)
+    high = float(losses.max()) + 1
+    torch.testing.assert_close(
+        clamped_query_loss(high)(ensemble, batch, TASKS), expected_query_loss(ensemble, batch, TASKS), **TIGHT
+    )
+
+
+def test_a_task_above_the_cap_has_no_gradient(ensemble, draw_batch):
+    batch, parameters = draw_batch(), list(ensemble.parameters())
+    losses = expected_task_losses(ensemble, batch, TASKS)[0].detach()
+    cap = float(losses.mean())
+    kept = (losses < cap).nonzero().flatten().tolist()
+    assert 0 < len(kept) < len(losses)
+    clamped = torch.autograd.grad(clamped_query_loss(cap)(ensemble, batch, TASKS)[0], parameters)
+    few = expected_task_losses(ensemble, batch, TASKS)[0, kept].sum() / len(losses)
+    for one, other in zip(clamped, torch.autograd.grad(few, parameters), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-14)
+
+
+def test_a_loss_that_is_not_a_number_counts_as_the_cap(draw_batch):
+    batch = draw_batch()
+    lost = torch.zeros_like(batch.teacher)
+    lost[0], lost[1] = float("nan"), float("inf")
+    zero = expected_task_losses(FittedLinearModel(lambda given: torch.zeros_like(lost)), batch, TASKS)
+    expected = (0.5 + 0.5 + zero[2:].clamp(max=0.5).sum()) / len(zero)
+    torch.testing.assert_close(clamped_query_loss(0.5)(FittedLinearModel(lambda given: lost), batch, TASKS), expected)
+
+
+def test_a_cap_that_caps_nothing_or_all_is_refused(refused):
+    refused(lambda: clamped_query_loss(0.0), ValueError, "cap: expected a number > 0, got 0.0")
+    refused(lambda: clamped_query_loss(float("inf")), ValueError, "cap: expected a finite number, got inf")
+
+
+def test_the_losses_of_single_tasks_are_half_squared_distances_and_average_to_the_expected_loss(ensemble, draw_batch):
+    batch = draw_batch()
+    losses = expected_task_losses(ensemble, batch, TASKS).detach()
+    distances = (ensemble.implicit_weights(batch) - batch.teacher).square().sum((-1, -2))
+    torch.testing.assert_close(losses, 0.5 * TASKS.second_moment * distances, **TIGHT)
+    torch.testing.assert_close(losses.mean(-1), expected_query_loss(ensemble, batch, TASKS), **TIGHT)
+
+
+def test_expected_loss_refuses_implicit_weights_that_would_broadcast_against_the_teachers(draw_batch, refused):
+    batch, tasks = draw_batch(4), LinearTasks(x_dim=3, y_dim=2)
+    one_row = FittedLinearModel(lambda given: given.teacher[..., :1, :])
+    refused(
+        lambda: expected_query_loss(one_row, batch, tasks),
+        ValueError,
+        "learner: expected implicit weights that end in (4, 2, 3), the shape of the teachers, got (4, 1, 3)",
+    )

@@ -169,6 +169,51 @@ def test_a_member_that_diverges_is_named_and_the_others_go_on():
     assert not torch.isfinite(run.losses[:, 1]).any()
 
 
+def test_a_gradient_that_is_not_finite_becomes_zero_and_its_company_keeps_its_own(draw):
+    parameter = nn.Parameter(draw(4, 3))
+    parameter.grad = 1e-3 * draw(4, 3)
+    before = parameter.grad.clone()
+    parameter.grad[1, 2], parameter.grad[3, 0] = float("nan"), float("inf")
+    assert clip_members([parameter], 1.0).tolist() == [True, False, True, False]
+    assert torch.equal(parameter.grad[[0, 2]], before[[0, 2]])
+    assert torch.equal(parameter.grad[[1, 3]], torch.zeros(2, 3).double())
+
+
+def test_a_member_without_a_usable_gradient_goes_on_as_adam_does_on_zero_and_as_it_would_alone():
+    """Seed 1 has an infinite loss on batch three: its course is Adam's with a gradient of zero, alone or in company."""
+
+    def sometimes_lost(seeds):
+        calls = []
+
+        def loss(learner, batch, tasks):
+            calls.append(batch)
+            value = expected_query_loss(learner, batch, tasks)
+            factors = [float("inf") if seed == 1 and len(calls) == 3 else 1.0 for seed in seeds]
+            return value * torch.tensor(factors)
+
+        return loss
+
+    settings = replace(BRIEF, record_every=20)
+    run = train(network([0, 1]), TASKS, [0, 1], replace(settings, loss=sometimes_lost([0, 1])))
+    assert run.steps_without_gradient == (0, 1)
+    for member, seed in enumerate([0, 1]):
+        alone = train(network([seed]), TASKS, [seed], replace(settings, loss=sometimes_lost([seed])))
+        assert alone.steps_without_gradient == (seed,)
+        for name, value in run.snapshots[-1].items():
+            torch.testing.assert_close(value[member], alone.snapshots[-1][name][0], rtol=1e-4, atol=1e-6)
+    learner, stream = network([1]), generator(1, "training tasks")
+    optimizer = torch.optim.Adam(learner.parameters(), betas=settings.betas)
+    for step in range(settings.num_steps):
+        loss = expected_query_loss(learner, TASKS.sample(6, stream), TASKS)
+        optimizer.param_groups[0]["lr"] = settings.learning_rate * settings.rate_at(step)
+        optimizer.zero_grad()
+        (loss.sum() * (step != 2)).backward()
+        nn.utils.clip_grad_norm_(learner.parameters(), settings.clip_norm)
+        optimizer.step()
+    for name, value in learner.state_dict().items():
+        torch.testing.assert_close(run.snapshots[-1][name][1], value[0], rtol=1e-4, atol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("fields", "error", "message"),
     [
@@ -218,3 +263,30 @@ def test_the_batches_of_an_ensemble_are_stacked_as_they_come():
 
     train(network([0, 1]), TASKS, [0, 1], replace(BRIEF, loss=watching))
     assert shapes == [(2, 6, 4, 3)] * 8
+
+
+def test_heads_are_not_taken_for_an_ensemble(refused):
+    two_heads = FreeTransformer([random_weights(3, 1, [0], num_heads=2).members(0)])
+    refused(
+        lambda: train(two_heads, LinearTasks(x_dim=3), [0, 1], TrainingSettings(num_steps=2, warmup_steps=0)),
+        ValueError,
+        "learner: expected one prediction for each of 2 seeds on tasks that all share, got predictions with the "
+        "ensemble axes ()",
+    )
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "error"),
+    [("warmup_steps", 2.5, TypeError), ("warmup_steps", -1, ValueError), ("decay", "no", TypeError)],
+)
+def test_settings_of_the_wrong_kind_are_refused(refused, field, value, error):
+    refused(lambda: TrainingSettings(**{field: value}), error, f"TrainingSettings.{field}: expected")
+
+
+def test_settings_that_are_no_settings_are_refused(refused):
+    learner = FreeTransformer([random_weights(3, 1, [0])])
+    refused(
+        lambda: train(learner, LinearTasks(x_dim=3), [0], {}),
+        TypeError,
+        "settings: expected TrainingSettings, got dict",
+    )

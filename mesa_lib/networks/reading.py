@@ -1,0 +1,90 @@
+"""Reading a trained network as GD++: the two numbers of every layer, and how much of the layer they leave out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from mesa_lib.networks.attention import AttentionWeights, canonicalize
+from mesa_lib.networks.constructions import gd_plus_plus_construction
+from mesa_lib.validation import positive_integer
+
+
+@dataclass(frozen=True, eq=False)
+class GDPlusPlusReading:
+    """What the layers of a network look like as GD++; every field has shape (*ensemble, layer).
+
+    The rests are relative Frobenius norms, between 0 and 1, of what a block of the canonical products has beside the
+    multiple of the identity that GD++ puts there.
+
+    Attributes:
+        etas: step sizes, minus N times the mean diagonal of W_PV's y block.
+        gammas: minus the mean diagonal of W_PV's x block, on S = sum_i x_i x_i^T. The last layer's is no more than
+            noise: it reaches no prediction.
+        score_rest: of W_KQ's x block, which should be the identity.
+        value_rest: of W_PV's x block, which should be -gamma I; not identified in the last layer.
+        target_scores: largest entry of W_KQ that reads a y, of a key or of a query; GD++ has none. Not a norm but
+            relative to W_KQ's mean diagonal.
+    """
+
+    etas: Float[Tensor, "*ensemble layer"]
+    gammas: Float[Tensor, "*ensemble layer"]
+    score_rest: Float[Tensor, "*ensemble layer"]
+    value_rest: Float[Tensor, "*ensemble layer"]
+    target_scores: Float[Tensor, "*ensemble layer"]
+
+    def layers(self, x_dim: int, y_dim: int, num_context: int) -> list[AttentionWeights]:
+        """The network that has these numbers and nothing else: one `gd_plus_plus_construction` a layer."""
+        pairs = zip(self.etas.unbind(-1), self.gammas.unbind(-1), strict=True)
+        return [gd_plus_plus_construction(eta, gamma, x_dim, y_dim, num_context) for eta, gamma in pairs]
+
+
+def read_gd_plus_plus(layers: Sequence[AttentionWeights], num_context: int, y_dim: int = 1) -> GDPlusPlusReading:
+    """Read each layer as GD++: the mean diagonals of its canonical products.
+
+    Nothing is fitted: the numbers come from the weights alone, layer by layer. `nearest_schedule` looks at what the
+    network computes instead.
+
+    Args:
+        layers: of one head each, the first one first; ensemble axes are free.
+        num_context: N, for eta / N.
+        y_dim: how many numbers of a token are its target slot, the last ones.
+
+    Returns:
+        A GDPlusPlusReading without gradients.
+
+    Raises:
+        TypeError, ValueError: no layer, a layer with several heads, counts that are not positive integers, or a layer
+            that `canonicalize` refuses.
+    """
+    examples = positive_integer("num_context", num_context)
+    if not layers:
+        raise ValueError("layers: expected at least one AttentionWeights, got none")
+    columns: list[tuple[Tensor, ...]] = []
+    for index, weights in enumerate(layers):
+        if weights.num_heads != 1:
+            raise ValueError(f"layers[{index}]: expected one head, got {weights.num_heads}")
+        canonical = canonicalize(weights.detach(), y_dim)
+        w_kq, w_pv = canonical.w_kq.squeeze(-3), canonical.w_pv.squeeze(-3)
+        d = weights.token_dim - y_dim
+        columns.append((
+            -examples * _mean_diagonal(w_pv[..., d:, d:]),
+            -_mean_diagonal(w_pv[..., :d, :d]),
+            _rest(w_kq[..., :d, :d]),
+            _rest(w_pv[..., :d, :d]),
+            torch.maximum(w_kq[..., d:, :].abs().amax((-2, -1)), w_kq[..., :, d:].abs().amax((-2, -1))),
+        ))  # fmt: skip
+    return GDPlusPlusReading(*(torch.stack(column, dim=-1) for column in zip(*columns, strict=True)))
+
+
+def _mean_diagonal(block: Tensor) -> Tensor:
+    return block.diagonal(dim1=-2, dim2=-1).mean(-1)
+
+
+def _rest(block: Tensor) -> Tensor:
+    """Share of a block's norm that no multiple of the identity explains."""
+    identity = torch.eye(block.shape[-1], dtype=block.dtype, device=block.device)
+    rest = block - _mean_diagonal(block)[..., None, None] * identity
+    return torch.as_tensor(rest.norm(dim=(-2, -1)) / block.norm(dim=(-2, -1)))

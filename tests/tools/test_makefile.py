@@ -1,0 +1,34 @@
+"""The Makefile finds its interpreter, whatever the path is called."""
+
+import shutil
+import subprocess
+
+import pytest
+
+from tools.toc import ROOT
+
+# A Python that is new enough, and whose module venv puts a copy of it into .venv.
+INTERPRETER = """\
+#!/bin/sh
+if [ "$1 $2" = "-m venv" ]; then mkdir -p .venv/bin && cp "$0" .venv/bin/python; fi
+"""
+
+
+@pytest.mark.parametrize("folder", ["plain", "with a space"])
+def test_the_interpreter_that_is_named_is_the_one_used(folder, tmp_path):
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    (tmp_path / "requirements.txt").touch()
+    interpreter = tmp_path / folder / "python3"
+    interpreter.parent.mkdir()
+    interpreter.write_text(INTERPRETER)
+    interpreter.chmod(0o755)
+    commands = tmp_path / "commands"  # all that the recipe calls, and no other Python
+    commands.mkdir()
+    for name in ("cp", "mkdir", "rm", "touch"):
+        (commands / name).symlink_to(shutil.which(name))
+    command = [shutil.which("make"), ".venv/.installed", f"PYTHON={interpreter}"]
+    made = subprocess.run(
+        command, cwd=tmp_path, env={"PATH": str(commands)}, capture_output=True, text=True, check=False
+    )
+    assert made.returncode == 0, made.stderr
+    assert f"Making .venv with {interpreter} (" in made.stdout

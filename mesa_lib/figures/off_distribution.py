@@ -210,7 +210,7 @@ def roll_outs(
             trailing_shape(f"panels[{title!r}][{text!r}]", shares, tuple(medians.shape))
             steps = range(1, len(medians) + 1)
             for member, (loss, lost) in enumerate(zip(medians.unbind(-1), shares.unbind(-1), strict=True)):
-                style = {**look(role), "linewidth": 3.5 if role == "gradient descent" else 1.1}
+                style = {**look(role), "linewidth": 3.5 if role == "gradient descent" else 1.4}
                 style["alpha"] = 0.45 if role == "gradient descent" else 0.9
                 upper.plot(steps, loss.clamp(max=10).numpy(), **style, label=text if member == 0 else None)
                 lower.plot(steps, lost.numpy(), **style)

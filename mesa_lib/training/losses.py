@@ -57,7 +57,8 @@ def expected_task_losses(learner: Learner, batch: TaskBatch, tasks: LinearTasks)
 
     Raises:
         TypeError: `learner` has no `implicit_weights`.
-        ValueError: `batch` has no teacher, or other input dimensions than `tasks`.
+        ValueError: `batch` has no teacher, other input dimensions than `tasks`, or teachers of another shape than the
+            learner's implicit weights.
     """
     if not isinstance(learner, LinearLearner):
         raise TypeError(

@@ -36,7 +36,8 @@ class TrainingSettings:
         record_every: steps between records (loss and snapshot); the first and last weights are always recorded.
 
     Raises:
-        TypeError, ValueError: a count or a rate that is not positive, a warm-up longer than the training.
+        TypeError, ValueError: a count or a rate that is not positive, a warm-up that is no whole number of steps or
+            longer than the training, betas that are not two numbers in [0, 1), a `decay` that is not a bool.
     """
 
     num_steps: int = 400
@@ -234,7 +235,8 @@ def train(
         A TrainingRun.
 
     Raises:
-        TypeError, ValueError: bad seeds, or a learner without one slice per seed.
+        TypeError, ValueError: bad seeds, settings of another type, a learner without one slice per seed, or one whose
+            leading axis is not the ensemble's.
 
     Warns:
         RuntimeWarning: a member's loss is not finite; the others go on.

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from mesa_lib.figures.style import COLORS, look, panel_label, styled
+from mesa_lib.figures.style import BAND, COLORS, look, panel_label, styled
 from mesa_lib.validation import trailing_shape
 
 MARKERS = ("o", "s", "^", "D")
@@ -253,7 +253,7 @@ def loss_by_size(
     for marker, (d, curve) in zip(MARKERS, exact.items(), strict=False):
         if len(curve) != len(lengths):
             raise ValueError(f"exact[{d}]: expected {len(lengths)} numbers, one a length, got {len(curve)}")
-        axes.plot(lengths, curve.numpy(), color=COLORS["theory"], linewidth=4, alpha=0.3, zorder=1,
+        axes.plot(lengths, curve.numpy(), **BAND,
                   label="one gradient step, exact" if marker == MARKERS[0] else None)  # fmt: skip
         sizes, losses = trained[d]
         for size, row in zip(sizes, losses, strict=True):

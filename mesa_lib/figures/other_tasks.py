@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 from torch import Tensor
 
-from mesa_lib.figures.style import COLORS, LINES, look, panel_label, styled
+from mesa_lib.figures.style import BAND, COLORS, LINES, look, panel_label, styled
 from mesa_lib.validation import trailing_shape
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
@@ -46,7 +46,7 @@ def preconditioner_against_variance(
         trailing_shape(name, values, (len(variances),))
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.4, 3.3), width_ratios=[1.5, 1])
     x = variances.numpy()
-    left.plot(x, exact.numpy(), color=COLORS["theory"], linewidth=4, alpha=0.3, label="optimal, exact", zorder=1)
+    left.plot(x, exact.numpy(), label="optimal, exact", **BAND)
     left.axhline(scalar, **look("gradient descent"), label="best single step size", zorder=2)
     for member, row in enumerate(trained):
         left.plot(x, row.numpy(), "o", markersize=4.5, color=COLORS["trained"], alpha=0.6, zorder=3,
@@ -84,7 +84,7 @@ def steps_on_one_curve(
     if not 1 <= len(kinds) <= len(MARKERS):
         raise ValueError(f"kinds: expected 1 to {len(MARKERS)} kinds of tasks, got {len(kinds)}")
     figure, axes = plt.subplots(figsize=(7.0, 3.4))
-    axes.plot(*curve, color=COLORS["theory"], linewidth=4, alpha=0.3, label="optimal step, exact", zorder=1)
+    axes.plot(*curve, label="optimal step, exact", **BAND)
     colors = [color for role, color in COLORS.items() if role != "theory"]
     for number, (text, (examples, steps)) in enumerate(kinds.items()):
         axes.plot([examples] * len(steps), steps.numpy(), MARKERS[number], markersize=6, alpha=0.75, linestyle="none",
@@ -116,7 +116,7 @@ def stored_start(mean: Float[Tensor, "x"], places: Mapping[str, Float[Tensor, "e
     figure, panels = plt.subplots(1, len(places), figsize=(7.4, 3.0), sharex=True, sharey=True, squeeze=False)
     limit = 1.15 * float(mean.abs().max())
     for axes, (text, values) in zip(panels[0], places.items(), strict=True):
-        axes.plot([-limit, limit], [-limit, limit], color=COLORS["theory"], linewidth=4, alpha=0.3, zorder=1)
+        axes.plot([-limit, limit], [-limit, limit], **BAND)
         for row in values:
             axes.plot(mean.numpy(), row.numpy(), "o", markersize=4.5, color=COLORS["trained"], alpha=0.6, zorder=3)
         axes.set_xlabel("entry of the teachers' mean")

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from mesa_lib.figures.construction import draw_matrix
-from mesa_lib.figures.style import COLORS, DIVERGING, panel_label, styled
+from mesa_lib.figures.style import BAND, COLORS, DIVERGING, panel_label, styled
 from mesa_lib.networks.attention import AttentionWeights
 
 
@@ -122,7 +122,7 @@ def waiting_seeds(
         shown = losses[first:].double().numpy()
         left.plot(steps[first:], shown, color=colour, linewidth=0.9, alpha=0.55, zorder=3)
     for text, level in levels.items():
-        left.axhline(level, color=COLORS["theory"], linewidth=4, alpha=0.3, zorder=1)
+        left.axhline(level, **BAND)
         above = level > 0.7  # beside the curves, which come from above and end on a level
         axes_and_data = ("axes fraction", "data")
         left.annotate(text, (1, level), xycoords=axes_and_data, xytext=(-2, 12 if above else -5), ha="right",

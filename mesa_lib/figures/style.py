@@ -32,6 +32,9 @@ LINES: dict[str, Any] = {
 }
 """A line style for each colour's role, so that no figure depends on colour alone."""
 
+BAND: dict[str, Any] = {"color": COLORS["theory"], "linewidth": 4, "alpha": 0.3, "zorder": 1}
+"""Exact theory under measured data: a broad pale line that does not hide what lies on it."""
+
 DIVERGING = "RdBu_r"
 """The colour map of signed matrices, white at zero."""
 
@@ -60,10 +63,14 @@ def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
 
     @wraps(draw)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> Figure:
-        with plt.rc_context(STYLE):
-            figure = draw(*args, **kwargs)
-            figure.canvas.draw()  # lay out while the style holds; the notebook renders later, without it
-        plt.close(figure)
+        before = set(plt.get_fignums())
+        try:
+            with plt.rc_context(STYLE):
+                figure = draw(*args, **kwargs)
+                figure.canvas.draw()  # lay out while the style holds; the notebook renders later, without it
+        finally:  # a refusal half-way leaves its figure open otherwise
+            for number in set(plt.get_fignums()) - before:
+                plt.close(number)
         return figure
 
     return wrapped

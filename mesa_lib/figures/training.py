@@ -10,7 +10,7 @@ from torch import Tensor
 
 from mesa_lib.comparison import Comparison
 from mesa_lib.figures.construction import draw_matrix
-from mesa_lib.figures.style import COLORS, look, panel_label, styled
+from mesa_lib.figures.style import BAND, COLORS, look, panel_label, styled
 from mesa_lib.networks.attention import AttentionWeights
 
 
@@ -21,7 +21,7 @@ def _check_rows(name: str, values: Tensor, rows: int) -> None:
 
 def _reference(axes: Axes, level: float, text: str, *, below: bool = False) -> None:
     """A level that theory predicts: a broad pale line under the data, with its name at the right end."""
-    axes.axhline(level, color=COLORS["theory"], linewidth=4, alpha=0.3, zorder=1)
+    axes.axhline(level, **BAND)
     axes.annotate(text, (1, level), xycoords=("axes fraction", "data"), xytext=(-2, -5 if below else 5),
                   textcoords="offset points", ha="right", va="top" if below else "bottom", fontsize=8.5,
                   color=COLORS["theory"])  # fmt: skip

@@ -13,7 +13,7 @@ RUN := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help book html execute test lint bench clean distclean lock
+.PHONY: help book html zip execute assignments test lint bench record clean distclean lock
 .SUFFIXES:
 
 help:  ## list the verbs
@@ -25,6 +25,9 @@ book: execute  ## execute every chapter, then build the HTML (in _build/html)
 # --all: a page is not re-read when only the configuration or a local extension has changed.
 html: $(INSTALLED)  ## build the HTML from the outputs that the chapters hold
 	$(VENV)/bin/jupyter-book build . --all -W -n --keep-going
+
+zip: html  ## pack the built pages into _build/mesa-site.zip, for reading without a network
+	$(RUN) -c 'import shutil; shutil.make_archive("_build/mesa-site", "zip", "_build/html")'
 
 execute: $(INSTALLED)  ## execute every chapter in place (CHAPTERS="one_layer_one_step ..." for some)
 	$(RUN) -m tools.execute $(if $(WORKERS),--workers $(WORKERS)) $(CHAPTERS)
@@ -45,8 +48,14 @@ lint: $(INSTALLED)  ## ruff, mypy (strict) and the import staircase
 	$(RUN) -m mypy
 	$(VENV)/bin/lint-imports
 
+assignments: $(INSTALLED)  ## make the students' notebooks and their list from assignments/src
+	$(RUN) -m mesa_lib.grading build
+
 bench: $(INSTALLED)  ## measure the seconds that the book quotes (writes mesa_lib/results/benchmark.json)
 	$(RUN) -m tools.bench
+
+record: $(INSTALLED)  ## train what widgets replay (writes two files in mesa_lib/widgets/static)
+	$(RUN) -m tools.record
 
 clean:  ## remove what builds and tests leave behind
 	rm -rf _build .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis mesa_lib.egg-info

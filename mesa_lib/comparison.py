@@ -1,15 +1,26 @@
-"""How alike two in-context learners are, by the three measures of the paper's Figure 2, and how good one is."""
+"""How alike two in-context learners are, by the measures of the paper and of others, and how good one is."""
 
 import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
+from mesa_lib.features import Features, features_once
 from mesa_lib.learners import Learner
+from mesa_lib.networks.attention import AttentionWeights
 from mesa_lib.tasks import TaskBatch
-from mesa_lib.validation import broadcastable, floating_tensor, positive_number
+from mesa_lib.validation import (
+    broadcastable,
+    finite_tensor,
+    floating_tensor,
+    non_negative_number,
+    positive_integer,
+    positive_number,
+    typed,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +39,7 @@ class Comparison:
     sensitivity_cosine: Float[Tensor, "*ensemble"]
 
 
+@typed
 def sensitivity(learner: Learner, batch: TaskBatch) -> Float[Tensor, "*ensemble task query y x"]:
     """Derivative of the prediction in x_q, by automatic differentiation; each query is differentiated by itself.
 
@@ -54,6 +66,7 @@ def sensitivity(learner: Learner, batch: TaskBatch) -> Float[Tensor, "*ensemble 
     return torch.stack(rows, dim=-2)
 
 
+@typed
 def compare(learner: Learner, reference: Learner, batch: TaskBatch) -> Comparison:
     """Compare two learners on the same tasks.
 
@@ -68,15 +81,7 @@ def compare(learner: Learner, reference: Learner, batch: TaskBatch) -> Compariso
     Raises:
         ValueError: a learner's predictions do not fit the batch's queries or those of the other.
     """
-    with torch.no_grad():
-        ours, theirs = learner(batch), reference(batch)
-    for name, prediction in (("learner", ours), ("reference", theirs)):
-        if prediction.shape[-3:] != batch.query_y.shape[-3:]:
-            raise ValueError(
-                f"{name}: expected predictions that end in {tuple(batch.query_y.shape[-3:])}, the shape of query_y, "
-                f"got {tuple(prediction.shape)}"
-            )
-    broadcastable("learner", ours.shape[:-3], "reference", theirs.shape[:-3])
+    ours, theirs = _predictions(learner, reference, batch)
     ensemble = (ours - theirs).shape[:-3]
     missing = len(ensemble) - (batch.query_x.dim() - 3)
     everyone = batch.expand(*ensemble[:missing])
@@ -88,6 +93,149 @@ def compare(learner: Learner, reference: Learner, batch: TaskBatch) -> Compariso
         (our_slopes - their_slopes).flatten(-2).norm(dim=-1).mean(over_tasks_and_queries),
         torch.cosine_similarity(our_slopes.flatten(-2), their_slopes.flatten(-2), dim=-1).mean(over_tasks_and_queries),
     )
+
+
+@typed
+def squared_prediction_difference(learner: Learner, reference: Learner, batch: TaskBatch) -> Float[Tensor, "*ensemble"]:
+    """SPD of Akyürek et al. (2023): E |prediction - prediction of the reference|^2, over tasks and queries.
+
+    Squared and without the factor 1/2; `Comparison.prediction_difference` is the mean of the norm itself.
+
+    Args:
+        learner: any learner, an ensemble or not.
+        reference: any other; the ensemble axes of the two broadcast.
+        batch: the tasks.
+
+    Returns:
+        Shape (*ensemble).
+
+    Raises:
+        ValueError: a learner's predictions do not fit the batch's queries or those of the other.
+    """
+    ours, theirs = _predictions(learner, reference, batch)
+    return (ours - theirs).square().sum(-1).mean((-1, -2))
+
+
+@typed
+def fit_implicit_weights(learner: Learner, batch: TaskBatch) -> Float[Tensor, "*ensemble task y x"]:
+    """The linear map that fits a learner's answers to the queries best: its implicit weights, found from outside.
+
+        argmin_V sum_q |V x_q - prediction(x_q)|^2 for each task
+
+    For a `LinearLearner` these are its `implicit_weights`. For any other they are a summary, which leaves out what is
+    not linear in the query.
+
+    Args:
+        learner: any learner.
+        batch: with at least as many queries as input dimensions.
+
+    Returns:
+        Shape (*ensemble, task, y, x).
+
+    Raises:
+        ValueError: fewer queries than input dimensions, or predictions that do not fit the queries.
+    """
+    if batch.num_queries < batch.x_dim:
+        raise ValueError(f"batch: expected at least x_dim = {batch.x_dim} queries, got {batch.num_queries}")
+    with torch.no_grad():
+        prediction = _checked("learner", learner(batch), batch)
+    fitted: Tensor = torch.linalg.pinv(batch.query_x) @ prediction
+    return fitted.mT
+
+
+@typed
+def implicit_weight_difference(learner: Learner, reference: Learner, batch: TaskBatch) -> Float[Tensor, "*ensemble"]:
+    """ILWD of Akyürek et al. (2023): E |V - V of the reference|^2 over tasks, with V from `fit_implicit_weights`.
+
+    Args:
+        learner: any learner, an ensemble or not.
+        reference: any other; the ensemble axes of the two broadcast.
+        batch: the tasks, with at least as many queries as input dimensions.
+
+    Returns:
+        Shape (*ensemble).
+
+    Raises:
+        ValueError: see `fit_implicit_weights`, or ensemble axes that do not broadcast.
+    """
+    ours, theirs = fit_implicit_weights(learner, batch), fit_implicit_weights(reference, batch)
+    broadcastable("learner", ours.shape[:-3], "reference", theirs.shape[:-3])
+    return (ours - theirs).square().sum((-1, -2)).mean(-1)
+
+
+@typed
+def error_similarity(learner: Learner, reference: Learner, batch: TaskBatch) -> Float[Tensor, "*ensemble"]:
+    """How alike two learners err: the mean over tasks of the cosine between their errors on the task's queries.
+
+    The similarity of errors of Fu et al. (2024), who take the errors along one growing prompt; here they are those on
+    many queries after one prompt. Mind what it says of learners that know little: where both answer almost nothing
+    their errors are both minus the target, and the similarity is near one.
+
+    Args:
+        learner: any learner, an ensemble or not.
+        reference: any other; the ensemble axes of the two broadcast.
+        batch: the tasks, best with many queries each.
+
+    Returns:
+        Shape (*ensemble), between -1 and 1. A learner without any error counts as similarity zero.
+
+    Raises:
+        ValueError: a learner's predictions do not fit the batch's queries or those of the other.
+    """
+    ours, theirs = _predictions(learner, reference, batch)
+    our_errors, their_errors = ours - batch.query_y, theirs - batch.query_y
+    return torch.cosine_similarity(our_errors.flatten(-2), their_errors.flatten(-2), dim=-1).mean(-1)
+
+
+@dataclass(frozen=True, eq=False)
+class BestMatch:
+    """The member of a family that a learner is most like; every field has shape (*ensemble).
+
+    Attributes:
+        count: the member's number: of steps, say.
+        similarity: its `error_similarity` with the learner.
+    """
+
+    count: Int[Tensor, "*ensemble"]
+    similarity: Float[Tensor, "*ensemble"]
+
+
+@typed
+def best_match(learner: Learner, family: Mapping[int, Learner], batch: TaskBatch) -> BestMatch:
+    """Which number of steps of an algorithm errs most like a learner: the matching of Fu et al. (2024).
+
+    Args:
+        learner: any learner, an ensemble or not.
+        family: number of steps -> the algorithm with so many.
+        batch: the tasks, best with many queries each.
+
+    Returns:
+        A BestMatch; of equally similar members the first.
+
+    Raises:
+        ValueError: an empty family; see also `error_similarity`.
+    """
+    if not family:
+        raise ValueError("family: expected at least one learner, got none")
+    similarities = torch.stack([error_similarity(learner, member, batch) for member in family.values()])
+    best = similarities.max(0)
+    return BestMatch(torch.tensor(list(family), device=best.indices.device)[best.indices], best.values)
+
+
+def _predictions(learner: Learner, reference: Learner, batch: TaskBatch) -> tuple[Tensor, Tensor]:
+    with torch.no_grad():
+        ours, theirs = _checked("learner", learner(batch), batch), _checked("reference", reference(batch), batch)
+    broadcastable("learner", ours.shape[:-3], "reference", theirs.shape[:-3])
+    return ours, theirs
+
+
+def _checked(name: str, prediction: Tensor, batch: TaskBatch) -> Tensor:
+    if prediction.shape[-3:] != batch.query_y.shape[-3:]:
+        raise ValueError(
+            f"{name}: expected predictions that end in {tuple(batch.query_y.shape[-3:])}, the shape of query_y, "
+            f"got {tuple(prediction.shape)}"
+        )
+    return prediction
 
 
 def _broadcast(learner: Learner, batch: TaskBatch) -> Learner:
@@ -111,6 +259,7 @@ class LossSummary:
     divergent_share: Float[Tensor, "*ensemble"]
 
 
+@typed
 def summarize_losses(
     losses: Float[Tensor, "*ensemble task"], cap: float, *, divergence_expected: bool = False
 ) -> LossSummary:
@@ -134,7 +283,9 @@ def summarize_losses(
         RuntimeWarning: some tasks diverge; the message has their share.
     """
     ceiling = positive_number("cap", cap)
-    if floating_tensor("losses", losses, min_dims=1).shape[-1] == 0:
+    if ceiling > torch.finfo(floating_tensor("losses", losses, min_dims=1).dtype).max / 10:
+        raise ValueError(f"cap: expected a tenth of what {losses.dtype} holds at most, got {ceiling:g}")
+    if losses.shape[-1] == 0:
         raise ValueError(f"losses: expected at least one task, got shape {tuple(losses.shape)}")
     finite = torch.nan_to_num(losses.detach(), nan=float("inf"), posinf=float("inf"))
     divergent = (finite > 10 * ceiling).to(losses.dtype).mean(-1)
@@ -146,3 +297,154 @@ def summarize_losses(
             stacklevel=2,
         )
     return LossSummary(finite.median(-1).values, finite.clamp(max=ceiling).mean(-1), finite.mean(-1), divergent)
+
+
+@typed
+def prediction_cosine(learner: Learner, reference: Learner, batch: TaskBatch) -> Float[Tensor, "*ensemble"]:
+    """Cosine between two learners' answers to all queries of a task, as vectors, and its mean over tasks.
+
+    With queries on a grid it compares functions. For one-dimensional inputs the cosine of `compare` cannot: there a
+    sensitivity is one number, and the cosine of two numbers is whether their signs agree.
+
+    Args:
+        learner: any learner, an ensemble or not.
+        reference: any other; the ensemble axes of the two broadcast.
+        batch: the tasks, best with many queries each.
+
+    Returns:
+        Shape (*ensemble), between -1 and 1.
+
+    Raises:
+        ValueError: a learner's predictions do not fit the batch's queries or those of the other.
+    """
+    ours, theirs = _predictions(learner, reference, batch)
+    return torch.cosine_similarity(ours.flatten(-2), theirs.flatten(-2), dim=-1).mean(-1)
+
+
+@typed
+def learned_kernel(
+    weights: AttentionWeights, features: Features, num_context: int
+) -> Callable[[Float[Tensor, "... context x"], Float[Tensor, "... query x"]], Float[Tensor, "... context query"]]:
+    """The kernel of a trained block of MLP and attention, read off the products of its attention layer.
+
+    On tokens (m(x), r) with one target, what a layer makes of the targets' values, linearly in them, is
+
+        sum_i r_i k(x_i, x_q) / N,    k(x, x') = -N m(x)^T (sum_h [W_PV,h]_yy [W_KQ,h]_mm) m(x').
+
+    So `kernel_gradient_descent` with this kernel and eta = 1 is the layer, if it has nothing else. The products do not
+    depend on the layer's gauge, and k does not on the features' basis.
+
+    Args:
+        weights: one layer on tokens of size feature + 1.
+        features: x -> m(x).
+        num_context: N.
+
+    Returns:
+        A kernel: inputs (*axes, context, x) and (*axes, query, x) -> (*axes, context, query). It need not be symmetric.
+
+    Raises:
+        TypeError, ValueError: `num_context` is not a positive integer; when called, features of another width than the
+            layer's.
+    """
+    scale = -positive_integer("num_context", num_context)
+    width = weights.token_dim - 1
+    by_head = weights.w_pv[..., -1, -1, None, None] * weights.w_kq[..., :width, :width]
+    metric = scale * by_head.sum(-3)
+    # An ensemble's axes stand before the one for the tasks.
+    metric = metric.unsqueeze(-3) if metric.dim() > 2 else metric
+
+    def kernel(a: Tensor, b: Tensor) -> Tensor:
+        left, right = features_once(features, a), features_once(features, b)
+        if left.shape[-1] != width:
+            raise ValueError(f"features: expected a width of {width}, that of the layer's tokens, got {left.shape[-1]}")
+        found: Tensor = left @ metric @ right.mT
+        return found
+
+    return kernel
+
+
+def _check_kernel(name: str, matrix: Tensor) -> None:
+    finite_tensor(name, matrix, min_dims=2)
+    if matrix.shape[-1] != matrix.shape[-2]:
+        raise ValueError(f"{name}: expected square matrices, got shape {tuple(matrix.shape)}")
+    if not bool((matrix != 0).any((-1, -2)).all()):
+        raise ValueError(f"{name}: expected matrices other than zero, got zero")
+
+
+@typed
+def kernel_alignment(a: Float[Tensor, "... query query"], b: Float[Tensor, "... query query"]) -> Float[Tensor, "..."]:
+    """Cosine between two kernels' matrices on the same inputs, <A, B> / (|A| |B|), not centred.
+
+    Args:
+        a: k(x_i, x_j) of one kernel, shape (*axes, query, query).
+        b: that of another.
+
+    Returns:
+        Shape (*axes), between -1 and 1.
+
+    Raises:
+        TypeError, ValueError: a matrix is not square, not finite or zero, or the two do not fit.
+    """
+    _check_kernel("a", a)
+    _check_kernel("b", b)
+    if a.shape[-1] != b.shape[-1]:
+        raise ValueError(f"b: expected matrices of size {a.shape[-1]}, as in a, got {b.shape[-1]}")
+    broadcastable("b", b.shape[:-2], "a", a.shape[:-2])
+    cosine: Tensor = (a * b).sum((-1, -2)) / (a.norm(dim=(-2, -1)) * b.norm(dim=(-2, -1)))
+    return cosine
+
+
+@typed
+def kernel_symmetry(matrix: Float[Tensor, "... query query"]) -> Float[Tensor, "..."]:
+    """Share of a kernel's matrix that is symmetric, |K + K^T| / |2 K|: 1 if all of it, 0 if none.
+
+    Args:
+        matrix: k(x_i, x_j), shape (*axes, query, query).
+
+    Returns:
+        Shape (*axes).
+
+    Raises:
+        TypeError, ValueError: a matrix is not square, not finite or zero.
+    """
+    _check_kernel("matrix", matrix)
+    share: Tensor = (matrix + matrix.mT).norm(dim=(-2, -1)) / (2 * matrix.norm(dim=(-2, -1)))
+    return share
+
+
+@typed
+def kernel_negativity(matrix: Float[Tensor, "... query query"]) -> Float[Tensor, "..."]:
+    """Share of negative eigenvalues in the sum of sizes of all, of a kernel's symmetric part: 0 if it is positive.
+
+    Args:
+        matrix: k(x_i, x_j), shape (*axes, query, query).
+
+    Returns:
+        Shape (*axes).
+
+    Raises:
+        TypeError, ValueError: a matrix is not square, not finite or zero.
+    """
+    _check_kernel("matrix", matrix)
+    eigenvalues: Tensor = torch.linalg.eigvalsh((matrix + matrix.mT) / 2)
+    return (-eigenvalues.clamp(max=0)).sum(-1) / eigenvalues.abs().sum(-1)
+
+
+@typed
+def kernel_rank(matrix: Float[Tensor, "... query query"], relative_cutoff: float = 0.03) -> Int[Tensor, "..."]:
+    """How many singular values of a kernel's matrix exceed a fraction of the largest: its rank, up to small ones.
+
+    Args:
+        matrix: k(x_i, x_j), shape (*axes, query, query).
+        relative_cutoff: the fraction, >= 0.
+
+    Returns:
+        Shape (*axes), integers.
+
+    Raises:
+        TypeError, ValueError: a matrix is not square, not finite or zero, or `relative_cutoff` is negative.
+    """
+    _check_kernel("matrix", matrix)
+    cutoff = non_negative_number("relative_cutoff", relative_cutoff)
+    values: Tensor = torch.linalg.svdvals(matrix)
+    return (values > cutoff * values[..., :1]).sum(-1)

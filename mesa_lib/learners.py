@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mesa_lib.tasks import TaskBatch
-from mesa_lib.validation import broadcastable, same_kind
+from mesa_lib.validation import broadcastable, floating_tensor, same_kind, typed
 
 Learner = Callable[[TaskBatch], Float[Tensor, "*ensemble task query y"]]
 """TaskBatch -> predictions of shape (*ensemble, task, query, y)."""
@@ -37,6 +37,7 @@ class LinearLearner(Protocol):
         ...
 
 
+@typed
 def predict_linear(weights: Float[Tensor, "... task y x"], batch: TaskBatch) -> Float[Tensor, "*ensemble task query y"]:
     """Predictions V x_q of a linear model, for every query of every task.
 
@@ -51,6 +52,7 @@ def predict_linear(weights: Float[Tensor, "... task y x"], batch: TaskBatch) -> 
         TypeError: `weights` has another dtype than the batch.
         ValueError: the last axis of `weights` is not that of query_x, or the leading axes do not broadcast.
     """
+    floating_tensor("weights", weights, min_dims=2)
     same_kind("weights", weights, "the batch", batch.query_x)
     if weights.shape[-1] != batch.x_dim:
         raise ValueError(f"weights: expected {batch.x_dim} input dimensions, got shape {tuple(weights.shape)}")

@@ -181,7 +181,7 @@ def verdict(claim: str, ruling: str, evidence: Mapping[str, Evidence], note: str
         TypeError, ValueError: an unknown ruling, a claim's id that is none, evidence of another type, or no evidence
             or no note where one is needed.
     """
-    if not _CLAIM.fullmatch(claim):
+    if not isinstance(claim, str) or not _CLAIM.fullmatch(claim):  # type: ignore[redundant-expr]
         raise ValueError(f"claim: expected an id of letters, digits and single hyphens, got {claim!r}")
     one_of("ruling", ruling, RULINGS)
     for name, piece in evidence.items():

@@ -7,7 +7,7 @@ import torch
 
 from mesa_lib.validation import one_of, seed_list
 
-PURPOSES = ("init", "training tasks", "validation tasks")
+PURPOSES = ("init", "training tasks", "validation tasks", "features", "embedding")
 
 
 def generator(seed: int, purpose: str) -> torch.Generator:
@@ -19,7 +19,7 @@ def generator(seed: int, purpose: str) -> torch.Generator:
 
     Args:
         seed: an integer from 0 to 2^32 - 1; a larger one would fill two of the words that are hashed, and collide.
-        purpose: "init", "training tasks" or "validation tasks".
+        purpose: "init", "training tasks", "validation tasks", or, for a block's MLP, "features" or "embedding".
 
     Raises:
         TypeError: `seed` is not an integer.
@@ -36,7 +36,7 @@ def generators(seeds: Iterable[int], purpose: str) -> list[torch.Generator]:
 
     Args:
         seeds: distinct integers from 0 to 2^32 - 1, at least one.
-        purpose: "init", "training tasks" or "validation tasks".
+        purpose: "init", "training tasks", "validation tasks", or, for a block's MLP, "features" or "embedding".
 
     Raises:
         TypeError: a seed is not an integer.

@@ -1,14 +1,17 @@
 """Regression tasks: a context of labelled examples, and the queries asked about it."""
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Literal
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Literal, Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from mesa_lib.validation import (
+    finite_numbers,
     finite_tensor,
     floating_dtype,
     matrix_of_numbers,
@@ -26,7 +29,9 @@ class TaskBatch:
     """Tasks side by side: what each shows (the context) and what each asks (the queries).
 
     A learner sees `context_x`, `context_y` and `query_x` and predicts `query_y`. The matrix W behind the targets may
-    ride along as `teacher`: losses and tests use it, learners must not.
+    ride along as `teacher`: losses and tests use it, learners must not. Where all tasks ask the same queries, and the
+    contexts were drawn from among them, `context_index` may say which query each example's input is; it tells nothing
+    new, but a learner may use it to look at each input once.
 
     Shapes:
         context_x: (*ensemble, task, context, x)
@@ -34,10 +39,12 @@ class TaskBatch:
         query_x: (*ensemble, task, query, x)
         query_y: (*ensemble, task, query, y)
         teacher: (*ensemble, task, y, x), or None when no linear map made the targets
+        context_index: (*ensemble, task, context), integers, or None
 
     Raises:
         TypeError: a field is no floating-point tensor, or the fields' dtypes disagree.
-        ValueError: the fields' shapes or devices disagree, or a number is not finite.
+        ValueError: the fields' shapes or devices disagree, a number is not finite, or `context_index` points at inputs
+            other than the context's.
     """
 
     context_x: Float[Tensor, "*ensemble task context x"]
@@ -45,9 +52,12 @@ class TaskBatch:
     query_x: Float[Tensor, "*ensemble task query x"]
     query_y: Float[Tensor, "*ensemble task query y"]
     teacher: Float[Tensor, "*ensemble task y x"] | None = None
+    context_index: Int[Tensor, "*ensemble task context"] | None = None
 
     def __post_init__(self) -> None:
         for name, value in self._tensors().items():
+            if name == "context_index":
+                continue
             finite_tensor(f"TaskBatch.{name}", value, min_dims=3)
             same_kind(f"TaskBatch.{name}", value, "context_x", self.context_x)
             if value.shape[:-2] != self.context_x.shape[:-2]:
@@ -62,10 +72,28 @@ class TaskBatch:
         trailing_shape("TaskBatch.query_y", self.query_y, (self.num_queries, self.y_dim))
         if self.teacher is not None:
             trailing_shape("TaskBatch.teacher", self.teacher, (self.y_dim, self.x_dim))
+        if self.context_index is not None:
+            self._check_index(self.context_index)
+
+    def _check_index(self, index: Tensor) -> None:
+        if index.dtype != torch.int64 or index.shape != self.context_x.shape[:-1]:
+            raise ValueError(
+                f"TaskBatch.context_index: expected integers (torch.int64) of shape {tuple(self.context_x.shape[:-1])},"
+                f" got {index.dtype} of shape {tuple(index.shape)}"
+            )
+        pool = self.query_x[..., 0, :, :]
+        if not bool((self.query_x == pool.unsqueeze(-3)).all()):
+            raise ValueError("TaskBatch.context_index: expected the same queries in every task, got different ones")
+        if not bool(((index >= 0) & (index < self.num_queries)).all()):
+            raise ValueError(f"TaskBatch.context_index: expected integers from 0 to {self.num_queries - 1}, got others")
+        rows = index.flatten(-2).unsqueeze(-1).expand(*index.shape[:-2], -1, self.x_dim)
+        if not torch.equal(pool.gather(-2, rows).view_as(self.context_x), self.context_x):
+            raise ValueError("TaskBatch.context_index: expected it to point at the context's inputs, got other inputs")
 
     def _tensors(self) -> dict[str, Tensor]:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: value for name, value in values.items() if not (name == "teacher" and value is None)}
+        optional = ("teacher", "context_index")
+        return {name: value for name, value in values.items() if not (name in optional and value is None)}
 
     @property
     def x_dim(self) -> int:
@@ -98,7 +126,7 @@ class TaskBatch:
 
         Raises:
             TypeError: batches of different dtypes.
-            ValueError: no batch, or batches that differ in shape, in device or in having a teacher.
+            ValueError: no batch, or batches that differ in shape, in device, in having a teacher or a context_index.
         """
         if not batches:
             raise ValueError("batches: expected at least one TaskBatch, got none")
@@ -114,9 +142,44 @@ class TaskBatch:
         """The same tasks seen by every member of an ensemble: views of shape (*ensemble, ...), no copies."""
         return TaskBatch(**{name: value.expand(*ensemble, *value.shape) for name, value in self._tensors().items()})
 
+    def first(self, num_context: int) -> "TaskBatch":
+        """The same tasks with only the first `num_context` examples of each context: a prompt, broken off earlier.
+
+        Raises:
+            TypeError, ValueError: `num_context` is not a positive integer, or the contexts are shorter.
+        """
+        count = positive_integer("num_context", num_context)
+        if count > self.num_context:
+            raise ValueError(f"num_context: expected at most {self.num_context} examples, got {count}")
+        index = None if self.context_index is None else self.context_index[..., :count]
+        shorter = {"context_x": self.context_x[..., :count, :], "context_y": self.context_y[..., :count, :]}
+        return replace(self, **shorter, context_index=index)
+
     def to(self, dtype: torch.dtype | None = None, device: torch.device | str | None = None) -> "TaskBatch":
         """The same tasks in another dtype or on another device."""
-        return TaskBatch(**{name: value.to(dtype=dtype, device=device) for name, value in self._tensors().items()})
+        return TaskBatch(**{
+            name: value.to(dtype=dtype if value.is_floating_point() else None, device=device)
+            for name, value in self._tensors().items()
+        })  # fmt: skip
+
+
+@runtime_checkable
+class Tasks(Protocol):
+    """A distribution over tasks, as training needs it: something that draws fresh ones.
+
+    `LinearTasks` and `SineTasks` are two; any object with such a method will do. What it draws is a `TaskBatch` with
+    contexts (task, context, x) and (task, context, y) and queries (task, query, x) and (task, query, y).
+    """
+
+    def sample(
+        self,
+        num_tasks: int,
+        generator: torch.Generator,
+        dtype: torch.dtype = torch.float32,
+        device: torch.device | str = "cpu",
+    ) -> TaskBatch:
+        """Draw `num_tasks` tasks; the generator is the only source of randomness."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -151,7 +214,7 @@ class LinearTasks:
             A layer on such tokens is a layer with biases on its keys, queries and values.
 
     Raises:
-        TypeError, ValueError: a size that is not a positive integer, a scale that is not a positive finite number, a
+        TypeError, ValueError: a size that is not a positive integer, a scale that is not a number from 1e-20 to 1e20, a
             negative noise, an unknown input distribution, a matrix of another shape, a covariance that is not symmetric
             and positive definite, a `constant_input` that is not a bool.
     """
@@ -172,8 +235,9 @@ class LinearTasks:
         for name in ("x_dim", "y_dim", "num_context", "num_queries"):
             positive_integer(f"LinearTasks.{name}", getattr(self, name))
         for name in ("input_range", "teacher_scale"):
-            positive_number(f"LinearTasks.{name}", getattr(self, name))
-        non_negative_number("LinearTasks.noise_std", self.noise_std)
+            _within_reach(f"LinearTasks.{name}", positive_number(f"LinearTasks.{name}", getattr(self, name)))
+        if non_negative_number("LinearTasks.noise_std", self.noise_std) > 0:
+            _within_reach("LinearTasks.noise_std", self.noise_std)
         one_of("LinearTasks.inputs", self.inputs, tuple(_COORDINATES))
         if not isinstance(self.constant_input, bool):
             raise TypeError(f"LinearTasks.constant_input: expected True or False, got {self.constant_input!r}")
@@ -182,9 +246,13 @@ class LinearTasks:
             if getattr(self, name) is not None:
                 numbers = matrix_of_numbers(f"LinearTasks.{name}", getattr(self, name), shape)
                 object.__setattr__(self, name, numbers)  # the way for a frozen dataclass to tidy up its own fields
+        if self.teacher_mean is not None and self.teacher_center.any():
+            _within_reach("LinearTasks.teacher_mean", float(self.teacher_center.norm()))
         if self.input_covariance is not None:
             covariance = _checked_covariance(torch.tensor(self.input_covariance, dtype=torch.float64))
             object.__setattr__(self, "input_covariance", tuple(tuple(row) for row in covariance.tolist()))
+            for size in torch.linalg.eigvalsh(covariance)[[0, -1]].sqrt().tolist():
+                _within_reach("LinearTasks.input_covariance", self.input_range * size, "input_range * eigenvalue^(1/2)")
 
     @property
     def kurtosis(self) -> float:
@@ -194,6 +262,11 @@ class LinearTasks:
     @property
     def input_root(self) -> Float[Tensor, "x x"]:
         """R with x = R z, symmetric, in float64: r s I, or r Sigma^(1/2)."""
+        return self._root.clone()
+
+    @cached_property
+    def _root(self) -> Tensor:
+        """`input_root`, decomposed once: training draws inputs, and asks for their moments, in every step."""
         if self.input_covariance is None:
             scale: float = self.input_range * _COORDINATES[self.inputs][0] ** 0.5
             return scale * torch.eye(self.x_dim, dtype=torch.float64)
@@ -265,10 +338,7 @@ class LinearTasks:
             TypeError, ValueError: `num_tasks` is not a positive integer, `generator` is no torch.Generator, `dtype` is
                 not floating-point.
         """
-        count = positive_integer("num_tasks", num_tasks)
-        if not isinstance(generator, torch.Generator):
-            raise TypeError(f"generator: expected a torch.Generator, got {type(generator).__name__}")
-        floating_dtype("dtype", dtype)
+        count = _checked_draw(num_tasks, generator, dtype)
         teacher = self._normal((count, self.y_dim, self.x_dim), generator, dtype) * self.teacher_scale
         if self.teacher_mean is not None:
             teacher = teacher + self.teacher_center.to(teacher)
@@ -313,8 +383,52 @@ class LinearTasks:
         return difference / 2**0.5
 
 
+@dataclass(frozen=True)
+class PromptTasks(LinearTasks):
+    """Linear regression tasks with prompts of every length from 1 to `num_context`, equally often.
+
+    Garg et al. (2022) train on every beginning of a prompt. Here task number k of a batch has n = 1 + (k mod N)
+    examples. So that one batch holds them all, a shorter context is filled up to N with examples (0, 0), and its own
+    examples are multiplied by sqrt(N / n). A learner that sees a context only through the *mean* of e e^T, as gradient
+    descent on the half-MSE does, and attention that divides by the context's length, then answers exactly as it would
+    to the n examples alone. For other learners the tasks mean something else; for them use `TaskBatch.first`.
+    """
+
+    def sample(
+        self,
+        num_tasks: int,
+        generator: torch.Generator,
+        dtype: torch.dtype = torch.float32,
+        device: torch.device | str = "cpu",
+    ) -> TaskBatch:
+        """Draw `num_tasks` fresh tasks with their teachers; arguments, result and errors as for `LinearTasks`."""
+        batch = super().sample(num_tasks, generator, dtype, device)
+        total = self.num_context
+        lengths = (torch.arange(num_tasks) % total + 1)[:, None].to(batch.context_x)
+        shown = torch.arange(total, device=lengths.device) < lengths
+        factor = (shown * (total / lengths).sqrt())[..., None]
+        return replace(batch, context_x=factor * batch.context_x, context_y=factor * batch.context_y)
+
+
+def _checked_draw(num_tasks: int, generator: torch.Generator, dtype: torch.dtype) -> int:
+    count = positive_integer("num_tasks", num_tasks)
+    if not isinstance(generator, torch.Generator):
+        raise TypeError(f"generator: expected a torch.Generator, got {type(generator).__name__}")
+    floating_dtype("dtype", dtype)
+    return count
+
+
 _COORDINATES = {"uniform": (1 / 3, 9 / 5), "normal": (1.0, 3.0), "laplace": (1.0, 6.0), "rademacher": (1.0, 1.0)}
 """The input distributions: variance of a coordinate at input_range 1, and kurtosis."""
+
+
+def _within_reach(name: str, size: float, what: str = "a number") -> None:
+    """Refuse sizes of which the twelve that a formula of an expected loss multiplies could leave float64."""
+    if not _REACH[0] <= size <= _REACH[1]:
+        raise ValueError(f"{name}: expected {what} from {_REACH[0]:g} to {_REACH[1]:g}, got {size:g}")
+
+
+_REACH = (1e-20, 1e20)
 
 
 def _with_last(values: Tensor, number: float) -> Tensor:
@@ -338,3 +452,145 @@ def _checked_covariance(covariance: Float[Tensor, "x x"]) -> Float[Tensor, "x x"
             f"LinearTasks.input_covariance: expected a positive definite matrix, got a least eigenvalue of {least:.1e}"
         )
     return symmetric
+
+
+_HARMONICS: dict[str, tuple[tuple[int, float], ...] | None] = {
+    "sine": ((1, 1.0),),
+    "two frequencies": ((1, 0.5**0.5), (2, 0.5**0.5)),
+    "square": None,
+}
+"""The waves: their harmonics as (multiple of the frequency, weight), or None where there are infinitely many."""
+
+
+@dataclass(frozen=True)
+class SineTasks:
+    """The distribution of sine-wave regression tasks: y_i = a w(x_i + phi) + noise, with an amplitude and a phase each.
+
+    x ~ U(-r, r) has one dimension, a ~ U(amplitude), phi ~ U(phase), and w is a wave of period 2 pi. The defaults are
+    the setting of the paper's section 4 (Figure 4), except for the amplitudes: the text has U(0.1, 5), the released
+    code U(0.1, 0.5), which is used here. The text draws a and phi independently; the released code draws both with one
+    random key, so that they are one number: a = 0.1 + 0.4 phi / pi. That is `tied`.
+
+    Args:
+        amplitude: the least and the greatest a, positive.
+        phase: the least and the greatest phi.
+        input_range: r.
+        num_context: examples N per context.
+        num_queries: queries per task.
+        wave: w(u) is sin u ("sine"), its sign ("square") or (sin u + sin 2u) / sqrt 2 ("two frequencies").
+        noise_std: standard deviation of the noise on the context's targets; query targets are clean.
+        tied: whether amplitude and phase are one number, as in the released code.
+        queries: "random": each task has its own. "grid": evenly spaced over [-r, r] with both ends, the same for all
+            tasks; for pictures and for test losses. "pool": random, the same for all tasks of a batch, and the contexts
+            are drawn from among them, with replacement (`TaskBatch.context_index`); features of x are then computed
+            once a batch, and every input is a query.
+
+    Raises:
+        TypeError, ValueError: a range that is not two finite numbers in order, an amplitude not positive, a size
+            that is not a positive integer (an empty pool of queries, say), a negative noise, an unknown wave or kind of
+            queries, a grid of less than two points, `tied` not a bool.
+    """
+
+    amplitude: tuple[float, float] = (0.1, 0.5)
+    phase: tuple[float, float] = (0.0, math.pi)
+    input_range: float = 5.0
+    num_context: int = 10
+    num_queries: int = 1
+    wave: Literal["sine", "square", "two frequencies"] = "sine"
+    noise_std: float = 0.0
+    tied: bool = False
+    queries: Literal["random", "grid", "pool"] = "random"
+
+    def __post_init__(self) -> None:
+        for name in ("amplitude", "phase"):
+            limits = finite_numbers(f"SineTasks.{name}", getattr(self, name))
+            if len(limits) != 2 or limits[0] > limits[1]:
+                raise ValueError(f"SineTasks.{name}: expected two numbers, the least first, got {getattr(self, name)}")
+            object.__setattr__(self, name, limits)
+        positive_number("SineTasks.amplitude[0]", self.amplitude[0])
+        positive_number("SineTasks.input_range", self.input_range)
+        for name in ("num_context", "num_queries"):
+            positive_integer(f"SineTasks.{name}", getattr(self, name))
+        one_of("SineTasks.wave", self.wave, tuple(_HARMONICS))
+        non_negative_number("SineTasks.noise_std", self.noise_std)
+        if not isinstance(self.tied, bool):
+            raise TypeError(f"SineTasks.tied: expected True or False, got {self.tied!r}")
+        one_of("SineTasks.queries", self.queries, ("random", "grid", "pool"))
+        if self.queries == "grid" and self.num_queries < 2:
+            raise ValueError(f"SineTasks.num_queries: expected at least 2 for a grid, got {self.num_queries}")
+
+    @property
+    def harmonics(self) -> tuple[tuple[int, float], ...]:
+        """The wave as a finite sum, w(u) = sum of weight sin(multiple u), as pairs (multiple, weight).
+
+        Raises:
+            ValueError: the wave has infinitely many harmonics.
+        """
+        found = _HARMONICS[self.wave]
+        if found is None:
+            raise ValueError(f"SineTasks.wave: expected a wave with finitely many harmonics, got {self.wave!r}")
+        return found
+
+    def sample(
+        self,
+        num_tasks: int,
+        generator: torch.Generator,
+        dtype: torch.dtype = torch.float32,
+        device: torch.device | str = "cpu",
+    ) -> TaskBatch:
+        """Draw `num_tasks` fresh tasks.
+
+        The numbers are drawn on the generator's device in `dtype`, in the order amplitude, phase (unless tied), inputs
+        of the context, queries, noise; for a pool the queries come before the contexts' choice among them.
+
+        Args:
+            num_tasks: how many tasks.
+            generator: the only source of randomness, see `mesa_lib.generator`.
+            dtype: a floating-point dtype.
+            device: where the batch shall live.
+
+        Returns:
+            A TaskBatch with context_x (task, context, 1), context_y (task, context, 1), query_x (task, query, 1) and
+            query_y (task, query, 1), without teachers.
+
+        Raises:
+            TypeError, ValueError: `num_tasks` is not a positive integer, `generator` is no torch.Generator, `dtype` is
+                not floating-point.
+        """
+        count = _checked_draw(num_tasks, generator, dtype)
+
+        def uniform(*shape: int) -> Tensor:
+            return torch.rand(*shape, generator=generator, dtype=dtype, device=generator.device)
+
+        first = uniform(count, 1, 1)
+        second = first if self.tied else uniform(count, 1, 1)
+        height, shift = _between(self.amplitude, first), _between(self.phase, second)
+        ends, index = (-self.input_range, self.input_range), None
+        if self.queries == "pool":
+            query_x = _between(ends, uniform(self.num_queries, 1)).expand(count, -1, -1)
+            shape = (count, self.num_context)
+            index = torch.randint(self.num_queries, shape, generator=generator, device=generator.device)
+            context_x = query_x[0][index]
+        else:
+            context_x = _between(ends, uniform(count, self.num_context, 1))
+            if self.queries == "grid":
+                query_x = torch.linspace(*ends, self.num_queries, dtype=dtype, device=generator.device)[:, None]
+                query_x = query_x.expand(count, -1, -1)
+            else:
+                query_x = _between(ends, uniform(count, self.num_queries, 1))
+        context_y, query_y = (height * self._wave(x + shift) for x in (context_x, query_x))
+        if self.noise_std > 0:
+            noise = torch.randn(context_y.shape, generator=generator, dtype=dtype, device=generator.device)
+            context_y = context_y + self.noise_std * noise
+        batch = TaskBatch(context_x, context_y, query_x, query_y, context_index=index)
+        return batch if torch.device(device) == generator.device else batch.to(device=device)
+
+    def _wave(self, angle: Tensor) -> Tensor:
+        if self.wave == "square":
+            return torch.sign(torch.sin(angle))
+        terms = [weight * torch.sin(multiple * angle) for multiple, weight in self.harmonics]
+        return torch.stack(terms).sum(0)
+
+
+def _between(limits: tuple[float, float], fraction: Tensor) -> Tensor:
+    return limits[0] + (limits[1] - limits[0]) * fraction

@@ -3,9 +3,15 @@
 Every message names the argument, says what was got and what was expected.
 """
 
+import functools
+import inspect
 import math
-from collections.abc import Iterable, Sequence
+import types
+import typing
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from numbers import Integral, Real
+from typing import ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
@@ -163,3 +169,79 @@ def same_kind(name: str, value: Tensor, reference_name: str, reference: Tensor) 
     if value.device != reference.device:
         raise ValueError(f"{name}: expected device {reference.device}, that of {reference_name}, got {value.device}")
     return value
+
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+
+def typed(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Decorate a function: before it runs, a TypeError names the first argument that is not of its declared kind.
+
+    It looks at arguments that are declared as tensors, bools, functions, generators, modules or classes of this
+    library, as sequences of such, or as one of several of these. Numbers, texts and shapes the function checks itself.
+    """
+    signature = inspect.signature(function)
+    kinds = {name: kind for name, one in signature.parameters.items() if (kind := _kind_of(one.annotation)) is not None}
+    names = list(signature.parameters)
+
+    @functools.wraps(function)
+    def checked(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        for name, value in (*zip(names, args, strict=False), *kwargs.items()):
+            if name in kinds:
+                kinds[name].check(name, value)
+        return function(*args, **kwargs)
+
+    return checked
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """What an annotation allows: objects of some classes, and sequences whose items are of some class."""
+
+    classes: tuple[type, ...] = ()
+    items: tuple[type, ...] = ()
+
+    def check(self, name: str, value: object) -> None:
+        if isinstance(value, self.classes):
+            return
+        if not self.items or isinstance(value, str) or not isinstance(value, Sequence):
+            raise TypeError(f"{name}: expected {self}, got {_called(type(value))}")
+        for index, item in enumerate(value):
+            _Kind(self.items).check(f"{name}[{index}]", item)
+
+    def __str__(self) -> str:
+        sequences = [f"a sequence of {_called(item)}" for item in self.items]
+        return " or ".join([*(_called(one) for one in self.classes), *sequences])
+
+
+def _kind_of(hint: object) -> _Kind | None:
+    """What `typed` accepts for an annotation; None if the annotation is not for it to check."""
+    origin, members = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        kinds = [kind for member in members if (kind := _kind_of(member)) is not None]
+        if len(kinds) < len(members):
+            return None
+        return _Kind(sum((kind.classes for kind in kinds), ()), sum((kind.items for kind in kinds), ()))
+    if origin is Sequence:
+        kind = _kind_of(members[0])
+        return None if kind is None or kind.items else _Kind(items=kind.classes)
+    if origin is Callable:
+        return _Kind((Callable,))
+    if not isinstance(hint, type):
+        return None
+    if issubclass(getattr(hint, "array_type", type), Tensor):  # jaxtyping: Float[Tensor, "task x"]
+        return _Kind((Tensor,))
+    own = hint.__module__.partition(".")[0] == __name__.partition(".")[0]
+    return _Kind((hint,)) if own or hint in (bool, types.NoneType, torch.Generator, torch.nn.Module) else None
+
+
+def _called(kind: type) -> str:
+    names = {
+        Tensor: "a tensor",
+        torch.Generator: "a torch.Generator",
+        types.NoneType: "None",
+        bool: "True or False",
+        Callable: "a function",
+    }
+    return names.get(kind, kind.__name__)

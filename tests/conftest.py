@@ -1,15 +1,17 @@
 """Tools for all tests: deterministic property tests, ways to make tasks, and a way to check a refusal."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import jaxtyping
 import pytest
 import torch
 from hypothesis import Phase, settings
+from playwright.sync_api import Browser
 from torch import Tensor
 
 from mesa_lib import LinearTasks, TaskBatch
+from tests.browser import open_chromium
 
 settings.register_profile(
     "mesa", max_examples=25, derandomize=True, deadline=None, database=None, report_multiple_bugs=False
@@ -63,3 +65,10 @@ def refused() -> Callable[..., None]:
             call()
 
     return check
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    """One Chromium for all tests of a process; see tests/browser.py for what happens where there is none."""
+    with open_chromium() as browser:
+        yield browser

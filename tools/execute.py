@@ -36,6 +36,9 @@ _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 # Every kernel says this when it starts; whoever looks for the reason of its death does not need it.
 _TCP_WARNING = re.compile(r"^\[IPKernelApp\] WARNING \| Kernel is running over TCP.*\n?", re.MULTILINE)
 
+# The PNG is for the front ends of notebooks, the SVG for the pages (tools/drawings.py).
+FIGURE_FORMATS = "--InlineBackend.figure_formats={'png', 'svg'}"
+
 
 class ChapterError(Exception):
     """A chapter did not run through; the message names the cell and the error."""
@@ -113,6 +116,7 @@ def execute(path: Path, cell_timeout: float, on_cell: Callable[[], None] = lambd
         timeout=cell_timeout,
         coalesce_streams=True,  # else the moment at which the kernel flushes cuts one output in two
         record_timing=False,
+        extra_arguments=[FIGURE_FORMATS],
         resources={"metadata": {"path": str(path.parent)}},
         on_cell_execute=before_cell,
         on_cell_executed=after_cell,

@@ -15,7 +15,7 @@ from typing import Any
 
 from IPython.core.inputtransformer2 import TransformerManager
 
-from tools.notebooks import read
+from tools.notebooks import WIDGET_VIEW, read
 from tools.toc import Page
 
 MAX_CELL_LINES = 12
@@ -254,6 +254,8 @@ def figures_are_described(chapter: Chapter) -> Iterator[str]:
                 yield f"{cell}: 'mystnb.figure' describes one image/png, but its outputs hold {len(images)}"
             elif not _is_whole_png(images[0]):
                 yield f"{cell}: its image/png is broken; run `make execute`"
+            elif len(drawings := cell.shown("image/svg+xml")) != 1 or not drawings[0].startswith("<svg"):
+                yield f"{cell}: its image/png comes without a whole image/svg+xml; run `make execute`"
         elif not any(cell.shown(kind) for kind in PICTURES):
             continue
         figure, image = mystnb.get("figure", {}), mystnb.get("image", {})
@@ -305,6 +307,13 @@ def outputs_are_clean(chapter: Chapter) -> Iterator[str]:
             text = output.get("text", "") + str(output.get("data", {}).get("text/plain", ""))
             if _PROGRESS_BAR.search(text):
                 yield f"{cell}: a progress bar among the outputs"
+
+
+def widgets_need_no_kernel(chapter: Chapter) -> Iterator[str]:
+    """A widget lives in the page as well: its output is HTML, as those of mesa_lib.widgets are, not only a view."""
+    for cell in chapter.code:
+        if cell.shown(WIDGET_VIEW):
+            yield f"{cell}: shows a widget that is dead without a kernel; use one of mesa_lib.widgets"
 
 
 def directives_read_everywhere(chapter: Chapter) -> Iterator[str]:
@@ -368,6 +377,7 @@ LAWS: tuple[Callable[[Chapter], Iterator[str]], ...] = (
     figures_are_described,
     cells_ran_in_order,
     outputs_are_clean,
+    widgets_need_no_kernel,
     directives_read_everywhere,
     ends_with_exercises,
     last_cell_asserts,

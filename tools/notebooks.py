@@ -1,7 +1,8 @@
 """Notebooks as bytes that only change when what they say changes.
 
-Jupyter writes down when a cell ran, which Python ran it and a random id for every widget and animation. None of it is
-the book's. `to_bytes` leaves it out or numbers it by order of appearance: executing a chapter twice gives one file.
+Jupyter writes down when a cell ran, which Python ran it and a random id for every widget, drawing and animation. None
+of it is the book's. `to_bytes` leaves it out or numbers it by order of appearance: executing a chapter twice gives one
+file.
 """
 
 import json
@@ -13,6 +14,8 @@ from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
+
+from tools import drawings
 
 WIDGET_STATE = "application/vnd.jupyter.widget-state+json"
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
@@ -78,6 +81,10 @@ def _settle_output(output: NotebookNode) -> None:
         for kind in ("text/plain", "text/html"):
             if kind in output.data:
                 output.data[kind] = _ADDRESS.sub("0xADDRESS", output.data[kind])
+        if drawings.MIME_TYPE in output.data:
+            output.data[drawings.MIME_TYPE] = drawings.tidy(output.data[drawings.MIME_TYPE])
+        if "text/html" in output.data:  # what a front end without the kernel that made the widget can show
+            output.data.pop(WIDGET_VIEW, None)
         output.metadata.pop("execution", None)
 
 
@@ -109,8 +116,10 @@ def _keep_shown_widgets(notebook: NotebookNode) -> list[str]:
     for key, model in state.items():
         if model["model_name"] in _LINKS:
             visit(key)
-    if state:
+    if order:
         saved["state"] = {key: state[key] for key in order}
+    else:
+        notebook.metadata.pop("widgets", None)
     return list(order)
 
 

@@ -14,6 +14,7 @@ from mesa_lib.validation import (
     positive_integer,
     same_kind,
     trailing_shape,
+    typed,
 )
 
 
@@ -24,6 +25,7 @@ def _check_weights(name: str, weights: Tensor, batch: TaskBatch) -> None:
     broadcastable(name, weights.shape[:-2], "the batch", batch.context_x.shape[:-2])
 
 
+@typed
 def initial_weights(
     batch: TaskBatch, w_0: Float[Tensor, "... y x"] | None = None
 ) -> Float[Tensor, "*ensemble task y x"]:
@@ -49,6 +51,7 @@ def initial_weights(
     return w_0.expand(shape)
 
 
+@typed
 def loss_gradient(weights: Float[Tensor, "... y x"], batch: TaskBatch) -> Float[Tensor, "*ensemble task y x"]:
     """Gradient of the context loss L(W) = 1/(2N) sum_i |W x_i - y_i|^2 (half-MSE over the context).
 
@@ -74,6 +77,7 @@ def gradient(weights: Tensor, batch: TaskBatch) -> Tensor:
     return residual.mT @ batch.context_x / batch.num_context
 
 
+@typed
 def gradient_descent_weights(
     batch: TaskBatch, eta: float, num_steps: int = 1, w_0: Float[Tensor, "... y x"] | None = None
 ) -> Float[Tensor, "*ensemble task y x"]:
@@ -98,6 +102,7 @@ def gradient_descent_weights(
     return weights
 
 
+@typed
 def gradient_descent(
     batch: TaskBatch, eta: float, num_steps: int = 1, w_0: Float[Tensor, "... y x"] | None = None
 ) -> Float[Tensor, "*ensemble task query y"]:
@@ -112,6 +117,7 @@ def gradient_descent(
     return predict_linear(gradient_descent_weights(batch, eta, num_steps, w_0), batch)
 
 
+@typed
 def gradient_descent_learner(
     eta: float, num_steps: int = 1, w_0: Float[Tensor, "... y x"] | None = None
 ) -> FittedLinearModel:
@@ -130,6 +136,53 @@ def gradient_descent_learner(
     return FittedLinearModel(partial(gradient_descent_weights, eta=eta, num_steps=num_steps, w_0=w_0))
 
 
+@typed
+def centred_gradient_descent_weights(
+    batch: TaskBatch, eta: float, centring: float = 1.0
+) -> Float[Tensor, "*ensemble task y x"]:
+    """Weights (eta/N) sum_i y_i (x_i - c x_bar)^T, a gradient step from W_0 = 0 on inputs less c times their mean.
+
+    With c = 1 it is one step of W on 1/(2N) sum_i |W x_i + b - y_i|^2 (half-MSE) with the best intercept b, the mean of
+    the targets: the same for any constant that is added to all targets. The intercept takes no part in the
+    prediction. With c = 0 it is `gradient_descent_weights`. It is what pairs of softmax heads compute in the limit of
+    small scores; with a sink of weight s, c is N / (N + s).
+
+    Args:
+        batch: its context is used, its queries are not.
+        eta: step size on the half-MSE.
+        centring: c, the share of the mean input x_bar that is taken away.
+
+    Returns:
+        Shape (*ensemble, task, y, x).
+
+    Raises:
+        TypeError, ValueError: `eta` or `centring` is not finite.
+    """
+    step, share = finite_number("eta", eta), finite_number("centring", centring)
+    keys = batch.context_x - share * batch.context_x.mean(-2, keepdim=True)
+    weights: Tensor = step / batch.num_context * batch.context_y.mT @ keys
+    return weights
+
+
+@typed
+def centred_gradient_descent(
+    batch: TaskBatch, eta: float, centring: float = 1.0
+) -> Float[Tensor, "*ensemble task query y"]:
+    """Predictions of one gradient step on centred inputs; see `centred_gradient_descent_weights`.
+
+    The query is not centred. As a learner with implicit weights:
+    ``FittedLinearModel(partial(centred_gradient_descent_weights, eta=1.5))``.
+
+    Returns:
+        Shape (*ensemble, task, query, y).
+
+    Raises:
+        TypeError, ValueError: `eta` or `centring` is not finite.
+    """
+    return predict_linear(centred_gradient_descent_weights(batch, eta, centring), batch)
+
+
+@typed
 def step_moved_targets(
     batch: TaskBatch, weight_change: Float[Tensor, "... y x"]
 ) -> Float[Tensor, "*ensemble task context y"]:
@@ -152,6 +205,7 @@ def step_moved_targets(
     return batch.context_y - batch.context_x @ weight_change.mT
 
 
+@typed
 def context_loss(weights: Float[Tensor, "... y x"], batch: TaskBatch) -> Float[Tensor, "*ensemble task"]:
     """L(W) = 1/(2N) sum_i |W x_i - y_i|^2, the half-MSE of a linear model on each task's context.
 
@@ -174,6 +228,7 @@ def _best_multiple(direction: Tensor, target: Tensor) -> float:
     return float((direction * target).sum() / direction.square().sum())
 
 
+@typed
 def best_one_step_eta(batch: TaskBatch) -> float:
     """The step size whose single step from W_0 = 0 has the least half-MSE on the batch's queries, in closed form.
 

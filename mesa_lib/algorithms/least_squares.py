@@ -6,9 +6,10 @@ from torch import Tensor
 
 from mesa_lib.learners import predict_linear
 from mesa_lib.tasks import TaskBatch
-from mesa_lib.validation import positive_number
+from mesa_lib.validation import positive_number, typed
 
 
+@typed
 def least_squares_weights(
     batch: TaskBatch, relative_cutoff: float | None = None
 ) -> Float[Tensor, "*ensemble task y x"]:
@@ -30,6 +31,7 @@ def least_squares_weights(
     return fitted.mT
 
 
+@typed
 def least_squares(batch: TaskBatch, relative_cutoff: float | None = None) -> Float[Tensor, "*ensemble task query y"]:
     """Predictions of the minimum-norm least-squares fit to each context; see `least_squares_weights`.
 
@@ -42,6 +44,7 @@ def least_squares(batch: TaskBatch, relative_cutoff: float | None = None) -> Flo
     return predict_linear(least_squares_weights(batch, relative_cutoff), batch)
 
 
+@typed
 def ridge_regression_weights(batch: TaskBatch, penalty: float) -> Float[Tensor, "*ensemble task y x"]:
     """Ridge weights W = Y X (X^T X + penalty I)^-1, the minimiser of sum_i |W x_i - y_i|^2 + penalty |W|^2.
 
@@ -65,6 +68,43 @@ def ridge_regression_weights(batch: TaskBatch, penalty: float) -> Float[Tensor, 
     return fitted.mT
 
 
+@typed
+def prefix_ridge_regression_weights(batch: TaskBatch, penalty: float) -> Float[Tensor, "*ensemble task context y x"]:
+    """Ridge weights of every prefix of the context: the j-th are `ridge_regression_weights` of the first j examples.
+
+    One example after the other, by the formula of Sherman and Morrison for the inverse R of X^T X + penalty I,
+
+        R <- R - (R x)(R x)^T / (1 + x^T R x),    W <- W + (y - W x) (R x)^T,  the second with the new R,
+
+    known as recursive least squares: what attention behind a causal mask would have to compute to fit each prefix. No
+    matrix is inverted.
+
+    Args:
+        batch: its context is used, in the order in which it stands; its queries are not.
+        penalty: a positive number, on the scale of X^T X.
+
+    Returns:
+        Shape (*ensemble, task, context, y, x).
+
+    Raises:
+        TypeError, ValueError: `penalty` is not a positive finite number.
+    """
+    strength = positive_number("penalty", penalty)
+    identity = torch.eye(batch.x_dim, dtype=batch.context_x.dtype, device=batch.context_x.device)
+    leading = batch.context_x.shape[:-2]
+    inverse = (identity / strength).expand(*leading, -1, -1)
+    weights = batch.context_x.new_zeros(*leading, batch.y_dim, batch.x_dim)
+    prefixes = []
+    for x, y in zip(batch.context_x.unbind(-2), batch.context_y.unbind(-2), strict=True):
+        moved = inverse @ x.unsqueeze(-1)  # R x, a column
+        inverse = inverse - moved @ moved.mT / (1 + x.unsqueeze(-2) @ moved)
+        residual = y.unsqueeze(-1) - weights @ x.unsqueeze(-1)
+        weights = weights + residual @ (inverse @ x.unsqueeze(-1)).mT
+        prefixes.append(weights)
+    return torch.stack(prefixes, dim=-3)
+
+
+@typed
 def ridge_regression(batch: TaskBatch, penalty: float) -> Float[Tensor, "*ensemble task query y"]:
     """Predictions of ridge regression on each context; see `ridge_regression_weights`.
 

@@ -22,18 +22,21 @@ from mesa_lib.validation import (
     positive_integer,
     positive_number,
     schedule_numbers,
+    typed,
 )
 
 NewtonStart = Literal["identity", "second moment"]
 """Where Newton's iteration for the inverse of A starts: a multiple of I, or of A (Fu et al.)."""
 
 
+@typed
 def second_moment(batch: TaskBatch) -> Float[Tensor, "*ensemble task x x"]:
     """S = sum_i x_i x_i^T of each context, the paper's X X^T; not divided by N. Shape (*ensemble, task, x, x)."""
     moment: Tensor = batch.context_x.mT @ batch.context_x
     return moment
 
 
+@typed
 def curvature_correction(batch: TaskBatch, gamma: float) -> Float[Tensor, "*ensemble task x x"]:
     """H = I - gamma S with S = sum_i x_i x_i^T, the matrix that GD++ applies to every x (the paper's appendix A.10).
 
@@ -54,6 +57,7 @@ def _identity(batch: TaskBatch) -> Tensor:
     return torch.eye(batch.x_dim, dtype=batch.context_x.dtype, device=batch.context_x.device)
 
 
+@typed
 def gd_plus_plus_weights(
     batch: TaskBatch, etas: Sequence[float], gammas: Sequence[float]
 ) -> Float[Tensor, "*ensemble task y x"]:
@@ -84,6 +88,7 @@ def gd_plus_plus_weights(
     return weights
 
 
+@typed
 def gd_plus_plus(
     batch: TaskBatch, etas: Sequence[float], gammas: Sequence[float]
 ) -> Float[Tensor, "*ensemble task query y"]:
@@ -98,6 +103,7 @@ def gd_plus_plus(
     return predict_linear(gd_plus_plus_weights(batch, etas, gammas), batch)
 
 
+@typed
 def newton_weights(
     batch: TaskBatch, num_steps: int, start: NewtonStart = "second moment"
 ) -> Float[Tensor, "*ensemble task y x"]:
@@ -129,6 +135,7 @@ def newton_weights(
     return weights
 
 
+@typed
 def newton(
     batch: TaskBatch, num_steps: int, start: NewtonStart = "second moment"
 ) -> Float[Tensor, "*ensemble task query y"]:
@@ -143,6 +150,7 @@ def newton(
     return predict_linear(newton_weights(batch, num_steps, start), batch)
 
 
+@typed
 def momentum_weights(
     batch: TaskBatch, eta: float, momentum: float, num_steps: int
 ) -> Float[Tensor, "*ensemble task y x"]:
@@ -171,6 +179,7 @@ def momentum_weights(
     return weights
 
 
+@typed
 def momentum(batch: TaskBatch, eta: float, momentum: float, num_steps: int) -> Float[Tensor, "*ensemble task query y"]:
     """Predictions of gradient descent with momentum; see `momentum_weights`.
 
@@ -183,6 +192,7 @@ def momentum(batch: TaskBatch, eta: float, momentum: float, num_steps: int) -> F
     return predict_linear(momentum_weights(batch, eta, momentum, num_steps), batch)
 
 
+@typed
 def chebyshev_weights(
     batch: TaskBatch, num_steps: int, lowest: float, highest: float
 ) -> Float[Tensor, "*ensemble task y x"]:
@@ -218,6 +228,7 @@ def chebyshev_weights(
     return weights + change
 
 
+@typed
 def chebyshev(
     batch: TaskBatch, num_steps: int, lowest: float, highest: float
 ) -> Float[Tensor, "*ensemble task query y"]:
@@ -232,6 +243,7 @@ def chebyshev(
     return predict_linear(chebyshev_weights(batch, num_steps, lowest, highest), batch)
 
 
+@typed
 def conjugate_gradient_weights(batch: TaskBatch, num_steps: int) -> Float[Tensor, "*ensemble task y x"]:
     """Conjugate gradients on W A = (1/N) Y X, each target's row by itself: the least L that k products by A can reach.
 
@@ -266,6 +278,7 @@ def conjugate_gradient_weights(batch: TaskBatch, num_steps: int) -> Float[Tensor
     return weights
 
 
+@typed
 def conjugate_gradient(batch: TaskBatch, num_steps: int) -> Float[Tensor, "*ensemble task query y"]:
     """Predictions of conjugate gradients; see `conjugate_gradient_weights`.
 

@@ -1,7 +1,32 @@
 """The book's pictures: each function takes results, draws one figure and returns it."""
 
 from mesa_lib.figures.construction import block_weights, frozen_length, token_moves
-from mesa_lib.figures.depth import agreement_ladder, layer_numbers, layer_products, loss_ladders, network_interpolation
+from mesa_lib.figures.copying import (
+    attention_maps,
+    code_spectra,
+    copying_curves,
+    first_layers,
+    induction_accuracy,
+    knock_outs,
+    missed_weights,
+)
+from mesa_lib.figures.deep_features import (
+    iterated_kernels,
+    kernel_pictures,
+    losses_through_training,
+    response_to_scale,
+    sweeps_beside_theory,
+    wave_predictions,
+)
+from mesa_lib.figures.depth import (
+    agreement_ladder,
+    layer_numbers,
+    layer_products,
+    loss_by_depth,
+    loss_ladders,
+    network_interpolation,
+)
+from mesa_lib.figures.errata import printed_maxima
 from mesa_lib.figures.memory import recall_against_pairs, recall_against_steps, written_memory
 from mesa_lib.figures.off_distribution import Sweep, divergence, evaluation_sets, loss_by_size, roll_outs, sweeps
 from mesa_lib.figures.other_tasks import (
@@ -18,6 +43,24 @@ from mesa_lib.figures.regression import (
     one_dimensional_tasks,
     step_beside_moved_targets,
 )
+from mesa_lib.figures.rivals import (
+    Curve,
+    concept_inference,
+    distances,
+    errors_against_examples,
+    errors_by_mini_batch,
+    layer_matches,
+    two_objectives,
+)
+from mesa_lib.figures.softmax import (
+    convergence,
+    head_losses,
+    head_products,
+    network_losses,
+    shifted_inputs,
+    sink_distances,
+    smoothers,
+)
 from mesa_lib.figures.spectral import eigenvalue_moves, method_curves
 from mesa_lib.figures.style import COLORS, DIVERGING, LINES, STYLE, look, panel_label, styled
 from mesa_lib.figures.training import agreement_curves, interpolation_curves, loss_curves, products
@@ -27,42 +70,71 @@ __all__ = [
     "DIVERGING",
     "LINES",
     "STYLE",
+    "Curve",
     "Sweep",
     "agreement_curves",
     "agreement_ladder",
+    "attention_maps",
     "block_weights",
+    "code_spectra",
+    "concept_inference",
+    "convergence",
+    "copying_curves",
+    "distances",
     "divergence",
     "eigenvalue_moves",
+    "errors_against_examples",
+    "errors_by_mini_batch",
     "evaluation_sets",
+    "first_layers",
     "frozen_length",
     "gauges",
+    "head_losses",
+    "head_products",
+    "induction_accuracy",
     "interpolation_curves",
+    "iterated_kernels",
+    "kernel_pictures",
+    "knock_outs",
+    "layer_matches",
     "layer_numbers",
     "layer_products",
     "longer_tests",
     "look",
     "loss_against_eta",
+    "loss_by_depth",
     "loss_by_size",
     "loss_curves",
     "loss_ladders",
     "loss_rows",
+    "losses_through_training",
     "method_curves",
+    "missed_weights",
     "moving_bowl",
     "network_interpolation",
+    "network_losses",
     "one_dimensional_tasks",
     "panel_label",
     "preconditioner_against_variance",
+    "printed_maxima",
     "products",
     "recall_against_pairs",
     "recall_against_steps",
+    "response_to_scale",
     "roll_outs",
+    "shifted_inputs",
+    "sink_distances",
+    "smoothers",
     "step_beside_moved_targets",
     "steps_on_one_curve",
     "stored_start",
     "styled",
     "sweeps",
+    "sweeps_beside_theory",
     "token_moves",
     "twin_landscapes",
+    "two_objectives",
     "waiting_seeds",
+    "wave_predictions",
     "written_memory",
 ]

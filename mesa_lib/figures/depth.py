@@ -205,3 +205,39 @@ def network_interpolation(
     _plain_ticks(places[0, 0].yaxis, *places[0, 0].get_ylim())
     places[0, 0].legend(fontsize=8.5)
     return figure
+
+
+@styled
+def loss_by_depth(
+    depths: Sequence[int],
+    curves: Mapping[str, Row],
+    trained: Float[Tensor, "layer ensemble"],
+) -> Figure:
+    """Relative losses against the number of layers: what algorithms can reach, and where trained networks are.
+
+    Args:
+        depths: numbers of layers, or of steps.
+        curves: text -> (role, one relative loss a depth), drawn as lines.
+        trained: relative losses of the networks, one row a depth and one column a seed.
+
+    Returns:
+        A figure with one panel.
+
+    Raises:
+        ValueError: a curve or the networks' losses without one entry for each depth.
+    """
+    if trained.dim() != 2 or len(trained) != len(depths):
+        raise ValueError(f"trained: expected {len(depths)} rows and a column a seed, got shape {tuple(trained.shape)}")
+    figure, axes = plt.subplots(figsize=(6.2, 3.6))
+    for text, (role, losses) in curves.items():
+        if len(losses) != len(depths):
+            raise ValueError(f"curves[{text!r}]: expected {len(depths)} losses, got {len(losses)}")
+        axes.plot(depths, losses, **look(role), label=text)
+    for number, column in enumerate(trained.double().unbind(-1)):
+        axes.plot(depths, column.tolist(), "o", color=COLORS["trained"], markersize=6.5, alpha=0.75, zorder=3,
+                  label="trained nets" if number == 0 else None)  # fmt: skip
+    axes.set(yscale="log", xlabel="layers, or steps", ylabel="loss / loss of predicting zero")
+    axes.set_xticks(list(depths))
+    _plain_ticks(axes.yaxis, *axes.get_ylim())
+    axes.legend(fontsize=9)
+    return figure

@@ -8,18 +8,30 @@ with keys and values of the context tokens. It depends on its four factors throu
 and W_PV = P W_V, and on the context through one matrix only, its second moment S = sum_i e_i e_i^T:
 
     e_j <- (I + M) e_j,    M = sum_h W_PV,h S W_KQ,h.
+
+A layer of softmax self-attention has the same weights and another reading of the scores: they become shares of one, by
+a softmax over the context, before they weigh the values.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Literal
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from mesa_lib.networks.tokens import Tokens
-from mesa_lib.validation import broadcastable, finite_number, floating_tensor, one_of, positive_integer, same_kind
+from mesa_lib.validation import (
+    broadcastable,
+    finite_number,
+    floating_tensor,
+    non_negative_number,
+    one_of,
+    positive_integer,
+    same_kind,
+    typed,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +117,7 @@ class AttentionWeights:
         return AttentionWeights(*(getattr(self, field.name).detach() for field in fields(self)))
 
 
+@typed
 def context_moment(
     context: Float[Tensor, "*ensemble task context token"],
 ) -> Float[Tensor, "*ensemble task token token"]:
@@ -113,17 +126,19 @@ def context_moment(
     Returns:
         Shape (*ensemble, task, token, token).
     """
+    floating_tensor("context", context, min_dims=2)
     return context.mT @ context
 
 
-def check_fit(name: str, weights: AttentionWeights, moment: Float[Tensor, "... task token token"]) -> None:
-    """Raise a TypeError or ValueError that names `name` unless the layer fits tokens of this second moment."""
-    if moment.shape[-1] != weights.token_dim:
-        raise ValueError(f"{name}: expected a token size of {moment.shape[-1]}, got {weights.token_dim}")
-    same_kind(name, weights.w_k, "the tokens", moment)
-    broadcastable(name, weights.w_k.shape[:-3], "the tokens", moment.shape[:-3])
+def check_fit(name: str, weights: AttentionWeights, tokens: Float[Tensor, "... context token"]) -> None:
+    """Raise a TypeError or ValueError that names `name` unless the layer fits these tokens, or this moment of them."""
+    if tokens.shape[-1] != weights.token_dim:
+        raise ValueError(f"{name}: expected a token size of {tokens.shape[-1]}, got {weights.token_dim}")
+    same_kind(name, weights.w_k, "the tokens", tokens)
+    broadcastable(name, weights.w_k.shape[:-3], "the tokens", tokens.shape[:-3])
 
 
+@typed
 def moment_fast_weights(
     weights: AttentionWeights, moment: Float[Tensor, "... task token token"]
 ) -> Float[Tensor, "*ensemble task token token"]:
@@ -141,11 +156,13 @@ def moment_fast_weights(
     Raises:
         TypeError, ValueError: the weights' dtype, token size or ensemble axes do not fit the moment's.
     """
+    floating_tensor("moment", moment, min_dims=2)
     check_fit("weights", weights, moment)
     w_pv, w_kq = weights.w_pv.unsqueeze(-4), weights.w_kq.unsqueeze(-4)  # an axis for the tasks, before the heads
     return (w_pv @ moment.unsqueeze(-3) @ w_kq).sum(-3)
 
 
+@typed
 def fast_weights(weights: AttentionWeights, tokens: Tokens) -> Float[Tensor, "*ensemble task token token"]:
     """The linear map that the context writes, sum_h P_h (sum_i v_i k_i^T) W_Q,h; attention adds its image to a token.
 
@@ -165,6 +182,7 @@ def fast_weights(weights: AttentionWeights, tokens: Tokens) -> Float[Tensor, "*e
     return moment_fast_weights(weights, context_moment(tokens.context))
 
 
+@typed
 def linear_self_attention(weights: AttentionWeights, tokens: Tokens) -> Tokens:
     """One layer of linear self-attention: e_j <- e_j + sum_h P_h V_h K_h^T q_{h,j} for every token, queries too.
 
@@ -184,6 +202,209 @@ def linear_self_attention(weights: AttentionWeights, tokens: Tokens) -> Tokens:
     return Tokens(tokens.context + tokens.context @ written, tokens.query + tokens.query @ written)
 
 
+Attention = Callable[
+    [AttentionWeights, Float[Tensor, "... task context token"], Float[Tensor, "... task query token"]],
+    Float[Tensor, "*ensemble task query token"],
+]
+"""(weights, context, readers) -> what a layer adds to each reader: `linear_attention`, `softmax_attention`."""
+
+
+def causal_mask(num_tokens: int) -> Bool[Tensor, "query context"]:
+    """Who may read whom where nobody sees the future: token j reads the tokens 1, ..., j, itself among them.
+
+    Args:
+        num_tokens: tokens in a row, which are readers and context alike.
+
+    Returns:
+        Shape (query, context), True where reading is allowed.
+
+    Raises:
+        TypeError, ValueError: `num_tokens` is not a positive integer.
+    """
+    count = positive_integer("num_tokens", num_tokens)
+    return torch.ones(count, count, dtype=torch.bool).tril()
+
+
+@typed
+def linear_attention(
+    weights: AttentionWeights,
+    context: Float[Tensor, "... task context token"],
+    readers: Float[Tensor, "... task query token"],
+    *,
+    mask: Bool[Tensor, "query context"] | None = None,
+) -> Float[Tensor, "*ensemble task query token"]:
+    """What linear attention adds to its readers: sum_h P_h sum_i (k_i . q) v_i, keys and values from the context.
+
+    Args:
+        weights: one layer; its ensemble axes and those of the tokens broadcast.
+        context: the tokens that are read, shape (*ensemble, task, context, token).
+        readers: the tokens that ask, shape (*ensemble, task, query, token).
+        mask: True where a reader may read a token, see `causal_mask`; everywhere if absent.
+
+    Returns:
+        The update of each reader, shape (*ensemble, task, query, token); the readers themselves are not added.
+
+    Raises:
+        TypeError, ValueError: the weights' dtype, token size or ensemble axes do not fit the tokens, or the mask is not
+            one truth value for each reader and token.
+    """
+    if mask is None and _matrix_is_cheaper(weights, context, readers):
+        update: Tensor = readers @ fast_weights(weights, Tokens(context, readers)).mT
+        return update
+    scores = _scores(weights, context, readers)
+    if mask is not None:
+        scores = scores * _for_heads(mask, weights, context, readers)
+    return _attended(weights, scores, context)
+
+
+def _matrix_is_cheaper(weights: AttentionWeights, context: Tensor, readers: Tensor) -> bool:
+    """Whether forming the matrix that the context writes takes fewer products than scoring every token for each reader.
+
+    Both ways give the same numbers, but for their rounding. A short context of long tokens is better scored.
+    """
+    heads, token = weights.num_heads, weights.token_dim
+    read, asking = context.shape[-2], readers.shape[-2]
+    by_matrix = read * token**2 + 2 * heads * token**3 + asking * token**2
+    by_scores = 2 * heads * asking * token * (token + read)
+    return by_matrix <= by_scores
+
+
+@typed
+def softmax_attention(
+    weights: AttentionWeights,
+    context: Float[Tensor, "... task context token"],
+    readers: Float[Tensor, "... task query token"],
+    *,
+    sink: float | Sequence[float] = 0.0,
+    mask: Bool[Tensor, "query context"] | None = None,
+) -> Float[Tensor, "*ensemble task query token"]:
+    """What softmax attention adds to its readers: sum_h P_h sum_i a_hi v_hi, a softmax over the context.
+
+        a_hi = exp(k_hi . q_h) / (s_h + sum_j exp(k_hj . q_h))
+
+    The scores are not divided by sqrt(qk): such a factor is part of W_Q. A sink of weight s is what s extra context
+    tokens with key 0 and value 0 would be: they take their share of the attention and give nothing for it.
+
+    Args:
+        weights: one layer; its ensemble axes and those of the tokens broadcast.
+        context: the tokens that are read, shape (*ensemble, task, context, token).
+        readers: the tokens that ask, shape (*ensemble, task, query, token).
+        sink: s, one number >= 0 for all heads or one for each; 0 leaves plain softmax attention.
+        mask: True where a reader may read a token, see `causal_mask`; everywhere if absent. What may not be read is
+            left out of both sums.
+
+    Returns:
+        The update of each reader, shape (*ensemble, task, query, token); the readers themselves are not added.
+
+    Raises:
+        TypeError, ValueError: the weights' dtype, token size or ensemble axes do not fit the tokens; `sink` is no
+            number >= 0, nor one for each head; the mask is not one truth value for each reader and token.
+    """
+    return _attended(weights, _shares(weights, context, readers, sink, mask), context)
+
+
+@typed
+def attention_shares(
+    weights: AttentionWeights,
+    context: Float[Tensor, "... task context token"],
+    readers: Float[Tensor, "... task query token"],
+    *,
+    sink: float | Sequence[float] = 0.0,
+    mask: Bool[Tensor, "query context"] | None = None,
+) -> Float[Tensor, "*ensemble task head query context"]:
+    """The shares a_hi of one that `softmax_attention` gives to the tokens of the context, for every reader.
+
+    Arguments and errors are those of `softmax_attention`. What a sink takes is what is missing to one.
+
+    Returns:
+        Shape (*ensemble, task, head, query, context).
+    """
+    shares = _shares(weights, context, readers, sink, mask)
+    by_head = shares.reshape(*shares.shape[:-2], readers.shape[-2], weights.num_heads, shares.shape[-1])
+    return by_head.transpose(-3, -2)
+
+
+def _scores(weights: AttentionWeights, context: Tensor, readers: Tensor) -> Tensor:
+    """k_h . q_h for each reader and head, in this order, against each token: (*ensemble, task, query head, context)."""
+    check_fit("weights", weights, context)
+    check_fit("weights", weights, readers)
+    task, query, token = readers.shape[-3:]
+    # Few products of large matrices: the queries of all heads side by side, then (query, head) pairs as rows.
+    to_queries = weights.w_kq.mT.transpose(-3, -2).flatten(-2)
+    queries = readers.flatten(-3, -2) @ to_queries
+    scores: Tensor = queries.reshape(*queries.shape[:-2], task, query * weights.num_heads, token) @ context.mT
+    return scores
+
+
+def _shares(
+    weights: AttentionWeights, context: Tensor, readers: Tensor, sink: float | Sequence[float], mask: Tensor | None
+) -> Tensor:
+    """The softmax of `_scores`, with a sink's share taken out."""
+    scores = _scores(weights, context, readers)
+    if mask is not None:
+        scores = scores.masked_fill(~_for_heads(mask, weights, context, readers), -torch.inf)
+    sinks = _sink_of_each_head(weights, sink)
+    if not bool((sinks > 0).any()):
+        return scores.softmax(-1)
+    extra = sinks.log().repeat(readers.shape[-2])[:, None].expand(*scores.shape[:-1], 1)
+    return torch.cat([scores, extra], dim=-1).softmax(-1)[..., :-1]
+
+
+def _attended(weights: AttentionWeights, shares: Tensor, context: Tensor) -> Tensor:
+    """sum_h P_h W_V,h sum_i a_hi e_i for shares of the shape that `_scores` has."""
+    attended = shares @ context
+    task, rows, token = attended.shape[-3:]
+    by_reader = attended.reshape(*attended.shape[:-3], task * rows // weights.num_heads, weights.num_heads * token)
+    update: Tensor = by_reader @ weights.w_pv.mT.flatten(-3, -2)
+    return update.reshape(*update.shape[:-2], task, rows // weights.num_heads, token)
+
+
+def _for_heads(mask: Tensor, weights: AttentionWeights, context: Tensor, readers: Tensor) -> Tensor:
+    """The mask with one row for each (reader, head)."""
+    wanted = (readers.shape[-2], context.shape[-2])
+    if mask.dtype != torch.bool or tuple(mask.shape) != wanted:
+        raise ValueError(
+            f"mask: expected truth values of shape {wanted}, got {mask.dtype} of shape {tuple(mask.shape)}"
+        )
+    return mask.repeat_interleave(weights.num_heads, dim=0)
+
+
+def _sink_of_each_head(weights: AttentionWeights, sink: float | Sequence[float]) -> Float[Tensor, "head"]:
+    given = list(sink) if isinstance(sink, (list, tuple)) else [sink] * weights.num_heads
+    if len(given) != weights.num_heads:
+        raise ValueError(f"sink: expected one number, or {weights.num_heads}, one a head, got {len(given)}")
+    numbers = [non_negative_number("sink", number) for number in given]
+    return torch.tensor(numbers, dtype=weights.w_k.dtype, device=weights.w_k.device)
+
+
+@typed
+def softmax_self_attention(weights: AttentionWeights, tokens: Tokens, *, sink: float | Sequence[float] = 0.0) -> Tokens:
+    """One layer of softmax self-attention: e_j <- e_j + sum_h P_h sum_i softmax_i(k_i . q_j) v_i, queries too.
+
+    Keys and values come from the context tokens only. The scores are not divided by sqrt(qk), as they are in most
+    implementations (the paper's code among them): such a factor is part of W_Q.
+
+    Args:
+        weights: one layer; its ensemble axes and those of the tokens broadcast.
+        tokens: context (*ensemble, task, context, token), query (*ensemble, task, query, token).
+        sink: the weight of extra context tokens with key 0 and value 0, "+s" in the softmax's denominator: one number
+            >= 0 for all heads or one for each; see `softmax_attention`.
+
+    Returns:
+        Tokens of the same shapes, with the weights' ensemble axes in front where the tokens had none.
+
+    Raises:
+        TypeError, ValueError: the weights' dtype, token size or ensemble axes do not fit the tokens; `sink` is no
+            number >= 0, nor one for each head.
+    """
+    context, query = (
+        readers + softmax_attention(weights, tokens.context, readers, sink=sink)
+        for readers in (tokens.context, tokens.query)
+    )
+    return Tokens(context, query)
+
+
+@typed
 def canonicalize(
     weights: AttentionWeights, y_dim: int = 1, form: Literal["trace", "norm"] = "trace"
 ) -> AttentionWeights:
@@ -248,6 +469,7 @@ def _signed_norm(w_pv: Tensor, w_kq: Tensor, x_dim: int) -> Tensor:
     return torch.as_tensor(size * sign)
 
 
+@typed
 def interpolate(a: AttentionWeights, b: AttentionWeights, fraction: float, y_dim: int = 1) -> AttentionWeights:
     """(1 - fraction) a + fraction b in the space of canonical products (the paper's appendix A.3).
 
@@ -279,6 +501,7 @@ def interpolate(a: AttentionWeights, b: AttentionWeights, fraction: float, y_dim
     return AttentionWeights(w_k=a.w_k.expand_as(w_kq), w_q=w_kq, w_v=a.w_v.expand_as(w_pv), w_p=w_pv)
 
 
+@typed
 def average_factors(a: AttentionWeights, b: AttentionWeights, fraction: float) -> AttentionWeights:
     """(1 - fraction) a + fraction b, each of the four factors by itself: what *not* to do, kept to show why.
 

@@ -1,7 +1,8 @@
-"""Reading a trained network as GD++: the two numbers of every layer, and how much of the layer they leave out."""
+"""Reading a trained network: as GD++, two numbers a layer and what they leave out, or as its gradient step alone."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from jaxtyping import Float
@@ -9,7 +10,14 @@ from torch import Tensor
 
 from mesa_lib.networks.attention import AttentionWeights, canonicalize
 from mesa_lib.networks.constructions import gd_plus_plus_construction
-from mesa_lib.validation import positive_integer
+from mesa_lib.validation import (
+    one_of,
+    positive_integer,
+    typed,
+)
+
+Reads = Literal["x", "y", "xy"]
+"""A part of a token: what stands before the target slot, the slot, or both."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +49,7 @@ class GDPlusPlusReading:
         return [gd_plus_plus_construction(eta, gamma, x_dim, y_dim, num_context) for eta, gamma in pairs]
 
 
+@typed
 def read_gd_plus_plus(layers: Sequence[AttentionWeights], num_context: int, y_dim: int = 1) -> GDPlusPlusReading:
     """Read each layer as GD++: the mean diagonals of its canonical products.
 
@@ -77,6 +86,48 @@ def read_gd_plus_plus(layers: Sequence[AttentionWeights], num_context: int, y_di
             torch.maximum(w_kq[..., d:, :].abs().amax((-2, -1)), w_kq[..., :, d:].abs().amax((-2, -1))),
         ))  # fmt: skip
     return GDPlusPlusReading(*(torch.stack(column, dim=-1) for column in zip(*columns, strict=True)))
+
+
+@typed
+def keep_reads(
+    weights: AttentionWeights,
+    values: Reads = "y",
+    keys: Reads = "x",
+    queries: Reads = "x",
+    y_dim: int = 1,
+) -> AttentionWeights:
+    """A layer in which values, keys and queries read only a part of a token, and which writes into the y-slot alone.
+
+    By default what is left is the layer's gradient step: values read the y-slot, keys and queries the rest, and of the
+    products only [W_PV]_yy and [W_KQ]_xx remain, all that the construction of Proposition 1 from W_0 = 0 has. With keys
+    that read "xy" the keys may see targets as well, and so on; three times "xy" is all that reaches a prediction.
+
+    Args:
+        weights: one layer; ensemble axes and heads are free.
+        values: which part values read: "y", the target slot, "x", what stands before it, or both, "xy".
+        keys: the same for keys.
+        queries: the same for queries.
+        y_dim: how many numbers of a token are its target slot, the last ones.
+
+    Returns:
+        AttentionWeights of the same axes with w_k = w_v = I, so that w_q = w_kq and w_p = w_pv.
+
+    Raises:
+        TypeError, ValueError: a part is none of the three, or `y_dim` is not a positive integer smaller than the token.
+    """
+    x_dim = weights.token_dim - positive_integer("y_dim", y_dim)
+    if x_dim < 1:
+        raise ValueError(f"y_dim: expected less than the token's {weights.token_dim} numbers, got {y_dim}")
+    ends = {"x": (0, x_dim), "y": (x_dim, weights.token_dim), "xy": (0, weights.token_dim)}
+    value, key, query = (
+        slice(*ends[one_of(name, part, tuple(ends))])
+        for name, part in (("values", values), ("keys", keys), ("queries", queries))
+    )
+    w_pv, w_kq = torch.zeros_like(weights.w_pv), torch.zeros_like(weights.w_kq)
+    w_pv[..., x_dim:, value] = weights.w_pv[..., x_dim:, value]
+    w_kq[..., key, query] = weights.w_kq[..., key, query]
+    identity = torch.eye(weights.token_dim, dtype=w_kq.dtype, device=w_kq.device).expand_as(w_kq)
+    return AttentionWeights(w_k=identity, w_q=w_kq, w_v=identity, w_p=w_pv)
 
 
 def _mean_diagonal(block: Tensor) -> Tensor:

@@ -27,9 +27,11 @@ from mesa_lib.validation import (
     positive_number,
     same_kind,
     trailing_shape,
+    typed,
 )
 
 
+@typed
 def gauge_transform(
     weights: AttentionWeights,
     on_values: Float[Tensor, "... v v"],
@@ -72,6 +74,7 @@ def _gauge(name: str, matrix: Tensor, weights: AttentionWeights, size: int) -> N
         raise ValueError(f"{name}: expected an invertible matrix, got a singular one")
 
 
+@typed
 def change_token_basis(weights: AttentionWeights, basis: Float[Tensor, "token token"]) -> AttentionWeights:
     """The same layer for tokens written in another basis, e -> R e.
 
@@ -95,6 +98,7 @@ def change_token_basis(weights: AttentionWeights, basis: Float[Tensor, "token to
     return AttentionWeights(w_k, w_q, w_v, basis @ weights.w_p)
 
 
+@typed
 def rank_one_twin(weights: AttentionWeights, rtol: float = 1e-6) -> AttentionWeights:
     """The same function with keys and values exchanged, head by head: a b^T, p q^T -> a p^T, b q^T.
 
@@ -150,6 +154,7 @@ class SignalPaths:
     twin: Float[Tensor, "*ensemble head"]
 
 
+@typed
 def signal_paths(weights: AttentionWeights, y_dim: int = 1) -> SignalPaths:
     """The signal of each path, head by head, of a layer that reads the query token (x_q, 0).
 
@@ -184,6 +189,7 @@ def _x_dim(weights: AttentionWeights, y_dim: int) -> int:
     return d
 
 
+@typed
 def identifiable_dimensions(
     weights: AttentionWeights, readout: Literal["tokens", "query"] = "tokens", y_dim: int = 1, rtol: float = 1e-9
 ) -> int:

@@ -8,11 +8,18 @@ query is a context token whose target is 0: moving it by -W x_q and reading it w
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from mesa_lib.tasks import TaskBatch
-from mesa_lib.validation import broadcastable, finite_tensor, positive_integer, same_kind, trailing_shape
+from mesa_lib.validation import (
+    broadcastable,
+    finite_tensor,
+    positive_integer,
+    same_kind,
+    trailing_shape,
+    typed,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +63,7 @@ def _constant_for_tasks(w_0: Tensor, batch: TaskBatch) -> Tensor:
     return trailing_shape("w_0", w_0, (batch.y_dim, batch.x_dim))
 
 
+@typed
 def concatenated_tokens(batch: TaskBatch, w_0: Float[Tensor, "... y x"] | None = None) -> Tokens:
     """Context tokens e_i = (x_i, y_i) and query tokens (x_q, -W_0 x_q), section 2 and appendix A.1 of the paper.
 
@@ -85,6 +93,81 @@ def concatenated_tokens(batch: TaskBatch, w_0: Float[Tensor, "... y x"] | None =
     )
 
 
+@typed
+def interleaved_tokens(batch: TaskBatch, positions: Float[Tensor, "context token"]) -> Tokens:
+    """Alternating tokens x_1, y_1, ..., x_N, y_N, x_q, each with the code of its place; section 4 of the paper.
+
+    In slots (x numbers, the code, y numbers):
+
+        x_j -> (x_j, p_{2j-1}, 0),    y_j -> ((0, y_j), p_{2j}, 0),    x_q -> (x_q, p_{2N+1}, 0).
+
+    Inputs and targets share the first slot, a target fills its last numbers: only the code tells them apart. The last
+    slot is empty in all tokens. A layer that copies y_j there, into x_j's token, makes the tokens of
+    `concatenated_tokens`, but for the code in the middle; and `read_prediction` reads the query's. (The paper's proof
+    puts the copy in the place of the code; its released code reads the prediction from the code's last number, so that
+    an untrained network predicts about -1 instead of 0.)
+
+    Args:
+        batch: the tasks; every query stands at the last place, and sees the context only.
+        positions: the codes of 2N + 1 places, one-hot or sinusoidal or other; shape (context, token).
+
+    Returns:
+        Tokens with context (*ensemble, task, 2 context, x + code + y) and query (*ensemble, task, query, x + code + y).
+
+    Raises:
+        TypeError, ValueError: not 2N + 1 codes, codes of another dtype than the batch, or more targets than inputs.
+    """
+    finite_tensor("positions", positions, min_dims=2)
+    same_kind("positions", positions, "the batch", batch.context_x)
+    places = 2 * batch.num_context + 1
+    if positions.dim() != 2 or len(positions) != places:
+        raise ValueError(f"positions: expected {places} codes, 2N + 1, got shape {tuple(positions.shape)}")
+    d, n_out, width = batch.x_dim, batch.y_dim, positions.shape[-1]
+    if n_out > d:
+        raise ValueError(f"batch: expected at most {d} targets, as many as inputs, got {n_out}")
+    leading = batch.context_x.shape[:-2]
+    context = batch.context_x.new_zeros(*leading, places - 1, d + width + n_out)
+    context[..., ::2, :d] = batch.context_x
+    context[..., 1::2, d - n_out : d] = batch.context_y
+    context[..., d : d + width] = positions[:-1]
+    codes = positions[-1].expand(*leading, batch.num_queries, width)
+    return Tokens(context, torch.cat([batch.query_x, codes, torch.zeros_like(batch.query_y)], dim=-1))
+
+
+@typed
+def sequence_tokens(
+    symbols: Int[Tensor, "task context"],
+    embedding: Float[Tensor, "y x"],
+    positions: Float[Tensor, "context token"],
+) -> Tokens:
+    """Tokens of a sequence of symbols, in slots (embedding, code of the place, empty, empty).
+
+    The first empty slot is for a copy of the symbol before, the second for what a network writes about the symbol to
+    come. The last token is the query as well: it stands among the keys, and it asks.
+
+    Args:
+        symbols: shape (task, context).
+        embedding: one row a symbol, shape (y, x).
+        positions: one code a place, shape (context, token).
+
+    Returns:
+        Tokens with context (task, context, x + code + 2 x) and query (task, 1, x + code + 2 x).
+
+    Raises:
+        TypeError, ValueError: an embedding or codes that are no matrix, codes of another dtype, not one code a place.
+    """
+    finite_tensor("embedding", embedding, min_dims=2)
+    finite_tensor("positions", positions, min_dims=2)
+    same_kind("positions", positions, "embedding", embedding)
+    if len(positions) != symbols.shape[-1]:
+        raise ValueError(f"positions: expected one code for each of {symbols.shape[-1]} places, got {len(positions)}")
+    embedded = embedding[symbols]
+    empty = embedded.new_zeros(*embedded.shape[:-1], 2 * embedded.shape[-1])
+    context = torch.cat([embedded, positions.expand(*embedded.shape[:-1], -1), empty], dim=-1)
+    return Tokens(context, context[:, -1:])
+
+
+@typed
 def read_prediction(tokens: Tokens, y_dim: int) -> Float[Tensor, "*ensemble task query y"]:
     """The prediction is minus the y-slot, the last `y_dim` numbers, of a query token.
 
@@ -100,6 +183,7 @@ def read_prediction(tokens: Tokens, y_dim: int) -> Float[Tensor, "*ensemble task
     return -tokens.query[..., -size:]
 
 
+@typed
 def query_in_context(tokens: Tokens) -> Tokens:
     """The same tokens with the query among the keys and values, as in plain self-attention.
 

@@ -2,18 +2,21 @@
 
 With linear attention the tokens move linearly, E_{l+1} = (I + M_l) E_l, and so does their second moment,
 S_{l+1} = (I + M_l) S_l (I + M_l)^T. Hence a network's prediction is V x_q with *implicit weights* V that cost
-O(layers token^3) a task once S is formed, whatever the context's length.
+O(layers token^3) a task once S is formed, whatever the context's length. `Transformer` and its kind compute so. With a
+softmax there is no such V: `TokenTransformer` moves the tokens themselves.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, replace
+from functools import partial
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from mesa_lib.learners import predict_linear
+from mesa_lib.learners import FittedLinearModel, predict_linear
 from mesa_lib.networks.attention import (
+    Attention,
     AttentionWeights,
     check_fit,
     context_moment,
@@ -21,19 +24,22 @@ from mesa_lib.networks.attention import (
     moment_fast_weights,
 )
 from mesa_lib.networks.constructions import gd_plus_plus_construction
-from mesa_lib.networks.tokens import Tokens, concatenated_tokens
+from mesa_lib.networks.tokens import Tokens, concatenated_tokens, read_prediction
 from mesa_lib.seeding import generators
 from mesa_lib.tasks import TaskBatch
 from mesa_lib.validation import (
     finite_tensor,
     floating_dtype,
+    floating_tensor,
     positive_integer,
     positive_number,
     same_kind,
     trailing_shape,
+    typed,
 )
 
 
+@typed
 def apply_layers(layers: Sequence[AttentionWeights], tokens: Tokens) -> Tokens:
     """Linear self-attention, layer after layer, on explicit tokens.
 
@@ -52,6 +58,7 @@ def apply_layers(layers: Sequence[AttentionWeights], tokens: Tokens) -> Tokens:
     return tokens
 
 
+@typed
 def moment_implicit_weights(
     layers: Sequence[AttentionWeights],
     moment: Float[Tensor, "... task token token"],
@@ -71,10 +78,13 @@ def moment_implicit_weights(
         Shape (*ensemble, task, y, x).
 
     Raises:
-        TypeError, ValueError: no layer, or a layer whose dtype, token size or ensemble axes do not fit the moment's.
+        TypeError, ValueError: no layer, a layer whose dtype, token size or ensemble axes do not fit the moment's, or a
+            `query_map` of another dtype.
     """
     if not layers:
         raise ValueError("layers: expected at least one AttentionWeights, got none")
+    floating_tensor("moment", moment, min_dims=2)
+    same_kind("query_map", floating_tensor("query_map", query_map, min_dims=2), "moment", moment)
     for index, weights in enumerate(layers):
         check_fit(f"layers[{index}]", weights, moment)
     x_dim = query_map.shape[-1]
@@ -164,31 +174,109 @@ class FreeTransformer(Transformer):
 
     def __init__(self, layers: Sequence[AttentionWeights], w_0: Float[Tensor, "y x"] | None = None) -> None:
         super().__init__(w_0)
-        stack = list(layers)
-        if not stack:
-            raise ValueError("layers: expected at least one AttentionWeights, got none")
-        for index, weights in enumerate(stack):
-            if not isinstance(weights, AttentionWeights):
-                raise TypeError(f"layers[{index}]: expected AttentionWeights, got {type(weights).__name__}")
-            same_kind(f"layers[{index}]", weights.w_k, "layers[0]", stack[0].w_k)
-            if weights.token_dim != stack[0].token_dim or weights.w_k.shape[:-3] != stack[0].w_k.shape[:-3]:
-                raise ValueError(
-                    f"layers[{index}]: expected the token size and ensemble axes of layers[0], "
-                    f"{stack[0].token_dim} and {tuple(stack[0].w_k.shape[:-3])}, got {weights.token_dim} and "
-                    f"{tuple(weights.w_k.shape[:-3])}"
-                )
-        for index, weights in enumerate(stack):
-            for field in fields(weights):
-                parameter = nn.Parameter(getattr(weights, field.name).detach().clone())
-                self.register_parameter(f"{field.name}_{index}", parameter)
-        self.num_layers = len(stack)
+        self.num_layers = _register(self, layers)
 
     def layers(self) -> Sequence[AttentionWeights]:
         """The weights of each layer; gradients flow into the parameters."""
-        names = [field.name for field in fields(AttentionWeights)]
-        return [
-            AttentionWeights(*(getattr(self, f"{name}_{index}") for name in names)) for index in range(self.num_layers)
-        ]
+        return _registered(self, self.num_layers)
+
+
+class AveragingTransformer(FreeTransformer):
+    """A free transformer whose attention divides by the context's length: P stands for P / N, whatever N is.
+
+    The weights of Proposition 1 hold P = (eta / N) I, and so they are a step of size eta at one N only. Here 1/N is
+    part of the attention, and the same weights are a step of size eta at every length; `gd_construction` with
+    ``num_context=1`` is one. Trained weights for it come from tasks of many lengths (`PromptTasks`).
+
+    Args:
+        layers: the weights of each layer; they are copied.
+        w_0: see `Transformer`.
+
+    Raises:
+        TypeError, ValueError: see `FreeTransformer`.
+    """
+
+    def implicit_weights(self, batch: TaskBatch) -> Float[Tensor, "*ensemble task y x"]:
+        """V with prediction = V x_q, from the mean of e_i e_i^T over the context; see `Transformer`."""
+        context = torch.cat([batch.context_x, batch.context_y], dim=-1)
+        moment = context_moment(context) / batch.num_context
+        return moment_implicit_weights(self.layers(), moment, self._query_map(batch))
+
+    def tokens(self, batch: TaskBatch) -> Tokens:
+        """The tokens that enter the first layer: the context's divided by sqrt N, which makes its sums means."""
+        tokens = super().tokens(batch)
+        return Tokens(tokens.context / batch.num_context**0.5, tokens.query)
+
+
+def _register(module: nn.Module, layers: Sequence[AttentionWeights]) -> int:
+    """Copy the layers' weights into parameters of a module, and return how many layers there are."""
+    if not isinstance(layers, Iterable):
+        raise TypeError(f"layers: expected a sequence of AttentionWeights, got {type(layers).__name__}")
+    stack = list(layers)
+    if not stack:
+        raise ValueError("layers: expected at least one AttentionWeights, got none")
+    for index, weights in enumerate(stack):
+        if not isinstance(weights, AttentionWeights):
+            raise TypeError(f"layers[{index}]: expected AttentionWeights, got {type(weights).__name__}")
+        same_kind(f"layers[{index}]", weights.w_k, "layers[0]", stack[0].w_k)
+        if weights.token_dim != stack[0].token_dim or weights.w_k.shape[:-3] != stack[0].w_k.shape[:-3]:
+            raise ValueError(
+                f"layers[{index}]: expected the token size and ensemble axes of layers[0], "
+                f"{stack[0].token_dim} and {tuple(stack[0].w_k.shape[:-3])}, got {weights.token_dim} and "
+                f"{tuple(weights.w_k.shape[:-3])}"
+            )
+    for index, weights in enumerate(stack):
+        for field in fields(weights):
+            parameter = nn.Parameter(getattr(weights, field.name).detach().clone())
+            module.register_parameter(f"{field.name}_{index}", parameter)
+    return len(stack)
+
+
+def _registered(module: nn.Module, num_layers: int) -> list[AttentionWeights]:
+    """The layers that `_register` put into a module."""
+    names = [field.name for field in fields(AttentionWeights)]
+    return [AttentionWeights(*(getattr(module, f"{name}_{index}") for name in names)) for index in range(num_layers)]
+
+
+@typed
+def layer_readers(network: FreeTransformer, calibration: TaskBatch) -> list[FittedLinearModel]:
+    """What can be read from the query after each layer: the y-slot there, times one number, as a learner each.
+
+    A linear probe, as in the layer-by-layer comparisons of Fu et al. (2024): after layer l the query token says
+    V_l x_q in its y-slot, on a scale that only the last layer has to get right. The probe is the multiple of it with
+    the least squared error of weights, sum |c V_l - W|^2, over the calibration tasks. (A full probe could also read the
+    x-slots, which hold nothing about W.)
+
+    Args:
+        network: without W_0.
+        calibration: tasks with teachers, other ones than those on which the learners are judged.
+
+    Returns:
+        One learner a layer, the first layer's first; ensemble axes are the network's.
+
+    Raises:
+        ValueError: the network has a W_0, `calibration` has no teachers, or a layer writes nothing.
+    """
+    if network.w_0 is not None:
+        raise ValueError("network: expected one that starts from the query token (x_q, 0), got a W_0")
+    if calibration.teacher is None:
+        raise ValueError(
+            "calibration: expected a batch with teachers, as LinearTasks.sample draws it, got teacher=None"
+        )
+    readers = []
+    for count in range(1, network.num_layers + 1):
+        beginning = type(network)(network.layers()[:count]).requires_grad_(False)
+        weights = beginning.implicit_weights(calibration)
+        size = weights.square().sum((-3, -2, -1), keepdim=True)
+        if not bool((size > 0).all()):
+            raise ValueError(f"network: expected every layer to write to the y-slot, got zeros after layer {count}")
+        scale = (weights * calibration.teacher).sum((-3, -2, -1), keepdim=True) / size
+        readers.append(FittedLinearModel(partial(_scaled_weights, beginning, scale)))
+    return readers
+
+
+def _scaled_weights(network: Transformer, scale: Tensor, batch: TaskBatch) -> Tensor:
+    return scale * network.implicit_weights(batch)
 
 
 class LearnedStart(FreeTransformer):
@@ -227,6 +315,59 @@ class LearnedStart(FreeTransformer):
         trailing_shape("start", self.start, (batch.y_dim, batch.x_dim))
         identity = torch.eye(batch.x_dim, dtype=self.start.dtype, device=self.start.device)
         return torch.cat([identity.expand(len(self.start), -1, -1), -self.start], dim=-2)[:, None]
+
+
+class TokenTransformer(nn.Module):
+    """A transformer that moves explicit tokens, so that each of its layers may have any kind of attention.
+
+    Every weight is a parameter. Calling it on a TaskBatch gives predictions of shape (*ensemble, task, query, y). It is
+    no `LinearLearner`: train it with `sampled_query_loss` and several queries a task. For
+    softmax attention with a sink, give ``partial(softmax_attention, sink=1.0)``.
+
+    Args:
+        layers: the weights of each layer; they are copied.
+        attentions: the kind of attention of each layer, `linear_attention` or `softmax_attention`.
+        tokens: makes the tokens that enter the first layer; e_i = (x_i, y_i) and (x_q, 0) by default.
+        read: takes the predictions from the tokens that leave the last layer, given the number of targets.
+
+    Raises:
+        TypeError, ValueError: no layer, layers that do not stack (see `FreeTransformer`), or not one attention a layer.
+    """
+
+    def __init__(
+        self,
+        layers: Sequence[AttentionWeights],
+        attentions: Sequence[Attention],
+        tokens: Callable[[TaskBatch], Tokens] = concatenated_tokens,
+        read: Callable[[Tokens, int], Float[Tensor, "*ensemble task query y"]] = read_prediction,
+    ) -> None:
+        super().__init__()
+        self.num_layers = _register(self, layers)
+        self.attentions = tuple(attentions)
+        if len(self.attentions) != self.num_layers:
+            raise ValueError(f"attentions: expected {self.num_layers}, one a layer, got {len(self.attentions)}")
+        for index, attention in enumerate(self.attentions):
+            if not callable(attention):
+                raise TypeError(f"attentions[{index}]: expected a function, got {type(attention).__name__}")
+        self.tokens, self.read = tokens, read
+
+    def layers(self) -> Sequence[AttentionWeights]:
+        """The weights of each layer; gradients flow into the parameters."""
+        return _registered(self, self.num_layers)
+
+    def forward(self, batch: TaskBatch) -> Float[Tensor, "*ensemble task query y"]:
+        """Predictions, shape (*ensemble, task, query, y)."""
+        tokens = self.tokens(batch)
+        *inner, last = zip(self.layers(), self.attentions, strict=True)
+        for weights, attention in inner:
+            readers = torch.cat([tokens.context, tokens.query], dim=-2)
+            moved = readers + attention(weights, tokens.context, readers)
+            length = tokens.context.shape[-2]
+            tokens = Tokens(moved[..., :length, :], moved[..., length:, :])
+        # The context that leaves the last layer would be read by nobody, so only the queries are moved.
+        weights, attention = last
+        query = tokens.query + attention(weights, tokens.context, tokens.query)
+        return self.read(Tokens(tokens.context.expand(*query.shape[:-2], -1, -1), query), batch.y_dim)
 
 
 class GDPlusPlusTransformer(Transformer):
@@ -291,6 +432,23 @@ class GDPlusPlusTransformer(Transformer):
         sizes = (self.x_dim, self.y_dim, self.num_context)
         return [gd_plus_plus_construction(eta, gamma, *sizes) for eta, gamma in pairs]
 
+    def tokens(self, batch: TaskBatch) -> Tokens:
+        """The tokens that enter the first layer."""
+        self._check_sizes(batch)
+        return super().tokens(batch)
+
+    def _query_map(self, batch: TaskBatch) -> Tensor:
+        self._check_sizes(batch)
+        return super()._query_map(batch)
+
+    def _check_sizes(self, batch: TaskBatch) -> None:
+        """Refuse tasks whose tokens have the right length, but are split elsewhere into inputs and targets."""
+        if (batch.x_dim, batch.y_dim) != (self.x_dim, self.y_dim):
+            raise ValueError(
+                f"batch: expected x_dim = {self.x_dim} and y_dim = {self.y_dim}, those of the network, "
+                f"got {batch.x_dim} and {batch.y_dim}"
+            )
+
 
 class Looped(Transformer):
     """A network applied several times to its own output, each update damped: e <- e + damping * update.
@@ -320,6 +478,13 @@ class Looped(Transformer):
         """The damped layers, once for each loop; gradients flow into the network's parameters."""
         once = [replace(weights, w_p=self.damping * weights.w_p) for weights in self.network.layers()]
         return once * self.num_loops
+
+    def tokens(self, batch: TaskBatch) -> Tokens:
+        """The tokens that enter the first layer: those of the network, with what it knows of the query's slot."""
+        return self.network.tokens(batch)
+
+    def _query_map(self, batch: TaskBatch) -> Tensor:
+        return self.network._query_map(batch)
 
 
 def random_weights(

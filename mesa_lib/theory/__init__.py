@@ -1,6 +1,7 @@
 """Exact theory: what a trained number should be, before anything is trained."""
 
 from mesa_lib.theory.best_layer import best_layer
+from mesa_lib.theory.copying import missed_weight, needed_sharpness
 from mesa_lib.theory.fits import (
     LocalMinimum,
     NearestSchedule,
@@ -21,6 +22,7 @@ from mesa_lib.theory.one_layer import (
     twin_share,
     zero_loss,
 )
+from mesa_lib.theory.one_pass import least_squares_loss, one_pass_eta, one_pass_loss
 from mesa_lib.theory.plateaus import best_twin, population_gradient, population_hessian, twin_slice
 from mesa_lib.theory.rates import (
     METHODS,
@@ -31,6 +33,14 @@ from mesa_lib.theory.rates import (
     newton_steps_matched,
     polynomial_degree,
     worst_residual,
+)
+from mesa_lib.theory.softmax import (
+    SoftmaxHeads,
+    best_softmax_heads,
+    centred_loss,
+    optimal_centred_eta,
+    optimal_centred_loss,
+    softmax_heads,
 )
 from mesa_lib.theory.spectral import (
     Schedule,
@@ -48,17 +58,23 @@ from mesa_lib.theory.spectral import (
     tied_schedule,
 )
 from mesa_lib.theory.step_size import tune_eta
+from mesa_lib.theory.waves import WaveStep, best_wave_step, wave_coefficients, wave_features, wave_step_loss
 
 __all__ = [
     "METHODS",
     "LocalMinimum",
     "NearestSchedule",
     "Schedule",
+    "SoftmaxHeads",
     "SpectralFit",
     "SpectralState",
+    "WaveStep",
     "best_chebyshev",
     "best_layer",
+    "best_softmax_heads",
     "best_twin",
+    "best_wave_step",
+    "centred_loss",
     "chebyshev_error",
     "chebyshev_schedule",
     "divergence_share",
@@ -68,11 +84,18 @@ __all__ = [
     "gd_plus_plus_worst_case",
     "gradient_descent_schedule",
     "layers_needed",
+    "least_squares_loss",
     "least_squares_recall_error",
     "minimax_schedule",
+    "missed_weight",
     "nearest_schedule",
+    "needed_sharpness",
     "newton_schulz_schedule",
     "newton_steps_matched",
+    "one_pass_eta",
+    "one_pass_loss",
+    "optimal_centred_eta",
+    "optimal_centred_loss",
     "optimal_cubic_schedule",
     "optimal_eta",
     "optimal_loss",
@@ -84,6 +107,7 @@ __all__ = [
     "population_loss",
     "residual",
     "sample_spectra",
+    "softmax_heads",
     "spectral_dynamics",
     "spectral_losses",
     "sum_rule_recall_error",
@@ -92,6 +116,9 @@ __all__ = [
     "tune_eta",
     "twin_share",
     "twin_slice",
+    "wave_coefficients",
+    "wave_features",
+    "wave_step_loss",
     "worst_residual",
     "zero_loss",
 ]

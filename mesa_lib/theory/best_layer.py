@@ -14,8 +14,10 @@ from mesa_lib.networks.attention import AttentionWeights
 from mesa_lib.networks.transformer import random_weights
 from mesa_lib.tasks import LinearTasks
 from mesa_lib.theory.one_layer import optimal_preconditioner, population_loss
+from mesa_lib.validation import typed
 
 
+@typed
 def best_layer(
     tasks: LinearTasks,
     seeds: Sequence[int],

@@ -30,7 +30,13 @@ from mesa_lib.theory.spectral import (
     spectral_losses,
 )
 from mesa_lib.theory.step_size import best_single_eta
-from mesa_lib.validation import finite_tensor, one_of, positive_integer, trailing_shape
+from mesa_lib.validation import (
+    finite_tensor,
+    one_of,
+    positive_integer,
+    trailing_shape,
+    typed,
+)
 
 Objective = Literal["mean", "bounded"]
 """What a fit minimises over spectra: the mean loss t, or the mean of t L0 / (t + L0), which no task can dominate."""
@@ -87,6 +93,7 @@ class SpectralFit:
         return self.schedule.gammas
 
 
+@typed
 def fit_gd(
     tasks: LinearTasks,
     num_steps: int,
@@ -138,6 +145,7 @@ def fit_gd(
     return _multistart(tasks, spectra, "mean", free_steps, starts, max_iterations, "fit_gd", canonical=np.sort)
 
 
+@typed
 def fit_gd_plus_plus(
     tasks: LinearTasks,
     num_layers: int,
@@ -213,6 +221,7 @@ def fit_gd_plus_plus(
     return _multistart(tasks, spectra, goal, free_numbers, starts, max_iterations, "fit_gd_plus_plus", first=first)
 
 
+@typed
 def best_chebyshev(tasks: LinearTasks, num_layers: int, eigenvalues: Float[Tensor, "task x"]) -> Schedule:
     """Chebyshev GD++ with the g of least bounded loss (mean of t L0 / (t + L0)) on given spectra: a search on a line.
 
@@ -224,6 +233,8 @@ def best_chebyshev(tasks: LinearTasks, num_layers: int, eigenvalues: Float[Tenso
     Raises:
         TypeError, ValueError: `num_layers` is not a positive integer, or the spectra do not fit the tasks.
     """
+    finite_tensor("eigenvalues", eigenvalues, min_dims=2)
+    trailing_shape("eigenvalues", eigenvalues, (tasks.x_dim,))
     cap = zero_loss(tasks)
 
     def loss(log_g: float) -> float:
@@ -405,6 +416,7 @@ class NearestSchedule:
     converged: bool
 
 
+@typed
 def nearest_schedule(
     weights: Float[Tensor, "task y x"],
     batch: TaskBatch,

@@ -22,9 +22,16 @@ from torch import Tensor
 
 from mesa_lib.networks.attention import AttentionWeights
 from mesa_lib.tasks import LinearTasks
-from mesa_lib.validation import finite_number, finite_tensor, positive_integer, trailing_shape
+from mesa_lib.validation import (
+    finite_number,
+    finite_tensor,
+    positive_integer,
+    trailing_shape,
+    typed,
+)
 
 
+@typed
 def zero_loss(tasks: LinearTasks) -> float:
     """L0 = 1/2 E |W x_q|^2, the half-MSE of predicting zero (the same for every context).
 
@@ -34,6 +41,7 @@ def zero_loss(tasks: LinearTasks) -> float:
     return 0.5 * float(_teacher_moment(tasks, tasks.teacher_center).trace())
 
 
+@typed
 def effective_examples(tasks: LinearTasks) -> float:
     """N + d - 2 + kappa + s: the examples that a step would need without noise to shrink as it does, N / (1 - L*/L0).
 
@@ -48,6 +56,7 @@ def effective_examples(tasks: LinearTasks) -> float:
     return tasks.num_context * moment * spread / signal**2
 
 
+@typed
 def optimal_eta(tasks: LinearTasks) -> float:
     """The step size of least expected loss, eta* = (1/m2) N / (N + d - 2 + kappa + s), in units of 1/x^2.
 
@@ -62,6 +71,7 @@ def optimal_eta(tasks: LinearTasks) -> float:
     return signal / spread
 
 
+@typed
 def optimal_loss(tasks: LinearTasks) -> float:
     """Least half-MSE of one gradient step from W_0 = 0, L* = L0 (d - 2 + kappa + s) / (N + d - 2 + kappa + s).
 
@@ -76,6 +86,7 @@ def optimal_loss(tasks: LinearTasks) -> float:
     return zero_loss(tasks) * (1 - tasks.num_context / effective_examples(tasks))
 
 
+@typed
 def optimal_preconditioner(tasks: LinearTasks) -> Float[Tensor, "x x"]:
     """Gamma*, the matrix of least expected loss in the preconditioned step V = (1/N) sum_i y_i x_i^T Gamma.
 
@@ -103,6 +114,7 @@ def optimal_preconditioner(tasks: LinearTasks) -> Float[Tensor, "x x"]:
     return gamma
 
 
+@typed
 def plateau_loss(tasks: LinearTasks) -> float:
     """Least half-MSE of the construction's rank-one twin, L0 (1 - (1/(d y_dim)) N / (N + d - 2 + kappa + s)).
 
@@ -122,6 +134,7 @@ def plateau_loss(tasks: LinearTasks) -> float:
     return zero_loss(tasks) - 0.5 * float(torch.linalg.matrix_norm(whitened, 2)) ** 2 / tasks.y_dim
 
 
+@typed
 def population_loss(
     tasks: LinearTasks,
     step: float | Float[Tensor, "x x"] | AttentionWeights,
@@ -166,6 +179,7 @@ def population_loss(
     return 0.5 * (moment.trace() - 2 * (moment * gamma).sum() + spread)
 
 
+@typed
 def twin_share(weights: AttentionWeights, y_dim: int = 1) -> Float[Tensor, "*ensemble"]:
     """How much of a layer's signal runs through the twin path: |tr twin| / (|tr direct| + |tr twin|), from 0 to 1.
 

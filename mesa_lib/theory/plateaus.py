@@ -12,9 +12,14 @@ from torch import Tensor
 from mesa_lib.networks.attention import AttentionWeights
 from mesa_lib.tasks import LinearTasks
 from mesa_lib.theory.one_layer import optimal_eta, population_loss
-from mesa_lib.validation import finite_tensor, floating_tensor, trailing_shape
+from mesa_lib.validation import (
+    finite_tensor,
+    trailing_shape,
+    typed,
+)
 
 
+@typed
 def best_twin(tasks: LinearTasks, direction: Float[Tensor, "y x"]) -> AttentionWeights:
     """The construction's twin at its least loss, `plateau_loss(tasks)`, for any direction u of unit norm.
 
@@ -48,6 +53,7 @@ def best_twin(tasks: LinearTasks, direction: Float[Tensor, "y x"]) -> AttentionW
     return AttentionWeights(w_k=identity, w_q=row[None], w_v=identity, w_p=-row[None])
 
 
+@typed
 def twin_slice(
     tasks: LinearTasks,
     direction: Float[Tensor, "y x"],
@@ -69,11 +75,12 @@ def twin_slice(
         Half-MSE in float64, of the shape of `on_values`.
 
     Raises:
-        TypeError, ValueError: several targets, a direction that `best_twin` refuses, or shapes that differ.
+        TypeError, ValueError: several targets, a direction that `best_twin` refuses, numbers that are not finite, or
+            shapes that differ.
     """
     if tasks.y_dim != 1:
         raise ValueError(f"tasks: expected one target, got y_dim = {tasks.y_dim}")
-    s, t = floating_tensor("on_values", on_values).double(), floating_tensor("on_keys", on_keys).double()
+    s, t = finite_tensor("on_values", on_values).double(), finite_tensor("on_keys", on_keys).double()
     if s.shape != t.shape:
         raise ValueError(f"on_keys: expected the shape of on_values, {tuple(s.shape)}, got {tuple(t.shape)}")
     twin = best_twin(tasks, direction)
@@ -88,6 +95,7 @@ def twin_slice(
     return population_loss(tasks, AttentionWeights(twin.w_k.expand_as(w_q), w_q, twin.w_v.expand_as(w_p), w_p))
 
 
+@typed
 def population_gradient(tasks: LinearTasks, weights: AttentionWeights) -> Float[Tensor, "products"]:
     """Gradient of the exact loss in the products that a query sees, by automatic differentiation in float64.
 
@@ -108,6 +116,7 @@ def population_gradient(tasks: LinearTasks, weights: AttentionWeights) -> Float[
     return torch.autograd.grad(_loss_of(tasks, weights, flat), flat)[0]
 
 
+@typed
 def population_hessian(tasks: LinearTasks, weights: AttentionWeights) -> Float[Tensor, "products products"]:
     """Second derivatives of the exact loss in the same entries and order as `population_gradient`.
 

@@ -22,7 +22,14 @@ from mesa_lib.theory.spectral import (
     propagate,
     residual,
 )
-from mesa_lib.validation import finite_number, one_of, positive_integer, positive_number
+from mesa_lib.validation import (
+    finite_number,
+    floating_tensor,
+    one_of,
+    positive_integer,
+    positive_number,
+    typed,
+)
 
 METHODS = (
     "gradient descent",
@@ -84,6 +91,7 @@ def _error_bound(error: float) -> float:
     return bound
 
 
+@typed
 def worst_residual(schedule: Schedule, condition_number: float, num_points: int = 4000) -> float:
     """The largest |rho| of a schedule, with N = 1, over eigenvalues in [1/kappa, 1]: on a logarithmic grid.
 
@@ -219,7 +227,9 @@ def layers_needed(method: str, condition_number: float, error: float = 1e-6, mos
             lambda count: worst_residual(gd_plus_plus_worst_case(method, kappa, count), kappa) <= bound, min(limit, 200)
         )
     if needed > limit:
-        raise ValueError(f"most: expected at least {needed} for {method!r} at condition number {kappa:g}, got {limit}")
+        raise ValueError(
+            f"most: expected at least {needed:.10g} for {method!r} at condition number {kappa:g}, got {limit}"
+        )
     return needed
 
 
@@ -245,6 +255,7 @@ def _constant_gamma(kappa: float, bound: float, limit: int) -> int:
     raise ValueError(f"most: expected a number of layers that reaches the error, got {limit}")
 
 
+@typed
 def newton_steps_matched(residuals: Float[Tensor, "layer"], condition_number: float) -> Float[Tensor, "layer"]:
     """How many Newton steps, from the best multiple of I, leave the same worst error: log2(ln r_l / ln r) for layer l.
 
@@ -258,9 +269,10 @@ def newton_steps_matched(residuals: Float[Tensor, "layer"], condition_number: fl
         Shape (layer).
 
     Raises:
-        ValueError: `condition_number` is not above 1, or a residual is not between 0 and 1.
+        TypeError, ValueError: `condition_number` is not above 1, or a residual is not between 0 and 1.
     """
     kappa = _condition_number(condition_number)
+    floating_tensor("residuals", residuals)
     if not bool(((residuals > 0) & (residuals < 1)).all()):
         raise ValueError(f"residuals: expected numbers between 0 and 1, got {residuals.tolist()}")
     return torch.log2(residuals.log() / math.log1p(-2 / (kappa + 1)))

@@ -23,6 +23,7 @@ from mesa_lib.validation import (
     positive_number,
     schedule_numbers,
     trailing_shape,
+    typed,
 )
 
 
@@ -53,6 +54,7 @@ class Schedule:
         return len(self.etas)
 
 
+@typed
 def sample_spectra(tasks: LinearTasks, num_spectra: int, generator: torch.Generator) -> Float[Tensor, "task x"]:
     """Eigenvalues of S = sum_i x_i x_i^T (the paper's X X^T) for fresh contexts, in ascending order, in float64.
 
@@ -65,9 +67,10 @@ def sample_spectra(tasks: LinearTasks, num_spectra: int, generator: torch.Genera
         Shape (task, x); d - N of them are zero where N < d.
 
     Raises:
-        TypeError, ValueError: see `LinearTasks.sample`.
+        TypeError, ValueError: `num_spectra` is not a positive integer, or see `LinearTasks.sample`.
     """
-    context_x = tasks.sample(num_spectra, generator, dtype=torch.float64).context_x
+    count = positive_integer("num_spectra", num_spectra)
+    context_x = tasks.sample(count, generator, dtype=torch.float64).context_x
     spectra: Tensor = torch.linalg.eigvalsh(context_x.mT @ context_x).clamp(min=0)
     return spectra
 
@@ -85,6 +88,7 @@ class SpectralState:
     eigenvalues: Float[Tensor, "*axes"]
 
 
+@typed
 def spectral_dynamics(eigenvalues: Float[Tensor, "*axes"], schedule: Schedule, num_context: int) -> list[SpectralState]:
     """The two numbers rho and lambda before the first and after every layer of GD++; in the last one lambda stays.
 
@@ -105,6 +109,7 @@ def spectral_dynamics(eigenvalues: Float[Tensor, "*axes"], schedule: Schedule, n
     return [SpectralState(torch.ones_like(spectrum), spectrum), *(SpectralState(*move) for move in moves)]
 
 
+@typed
 def residual(eigenvalues: Float[Tensor, "*axes"], schedule: Schedule, num_context: int) -> Float[Tensor, "*axes"]:
     """rho_L(lambda), the share of its error that an eigenvalue keeps, a polynomial of degree (3^L - 1)/2; rho(0) = 1.
 
@@ -122,6 +127,7 @@ def residual(eigenvalues: Float[Tensor, "*axes"], schedule: Schedule, num_contex
     return spectral_dynamics(eigenvalues, schedule, num_context)[-1].residual
 
 
+@typed
 def spectral_losses(
     eigenvalues: Float[Tensor, "task x"], schedule: Schedule, tasks: LinearTasks
 ) -> Float[Tensor, "task"]:
@@ -147,6 +153,7 @@ def spectral_losses(
     return residual_losses(residual(eigenvalues, schedule, tasks.num_context), eigenvalues, tasks)
 
 
+@typed
 def check_isotropic(tasks: LinearTasks) -> None:
     """Raise a ValueError unless a context's spectrum is all that the expected loss of a method depends on."""
     for name in ("input_covariance", "teacher_mean"):
@@ -263,6 +270,7 @@ def _moved_interval(low: float, high: float, gamma: float) -> tuple[float, float
     return min(ends), max([*ends, 4 / (27 * gamma)] if inside else ends)
 
 
+@typed
 def tied_power_law(
     eigenvalues: Float[Tensor, "*axes"], eta: float, gamma: float, num_layers: int, num_context: int
 ) -> Float[Tensor, "*axes"]:
@@ -283,13 +291,16 @@ def tied_power_law(
         The shape of `eigenvalues`.
 
     Raises:
-        TypeError, ValueError: `eta` or `gamma` is not positive, or a count is not a positive integer.
+        TypeError, ValueError: `eta` or `gamma` is not positive, a count is not a positive integer, or `eigenvalues` is
+            no finite floating-point tensor.
     """
     step = positive_number("eta", eta) / positive_integer("num_context", num_context)
     strength, layers = positive_number("gamma", gamma), positive_integer("num_layers", num_layers)
-    return (1 + 2 * strength * layers * eigenvalues) ** (-step / (2 * strength))
+    spectrum = finite_tensor("eigenvalues", eigenvalues)
+    return (1 + 2 * strength * layers * spectrum) ** (-step / (2 * strength))
 
 
+@typed
 def divergence_share(eigenvalues: Float[Tensor, "task x"], eta: float, num_context: int, damping: float = 1.0) -> float:
     """Share of contexts on which a damped gradient step, repeated for ever, diverges: damping eta lambda_max / N > 2.
 

@@ -10,9 +10,13 @@ from torch import Tensor
 from mesa_lib.algorithms.gradient_descent import best_one_step_eta
 from mesa_lib.tasks import LinearTasks, TaskBatch
 from mesa_lib.theory.one_layer import optimal_eta
-from mesa_lib.validation import positive_integer
+from mesa_lib.validation import (
+    positive_integer,
+    typed,
+)
 
 
+@typed
 def tune_eta(
     tasks: LinearTasks | TaskBatch,
     num_steps: int = 1,
@@ -59,6 +63,7 @@ def tune_eta(
     return best_single_eta(tasks, steps, torch.linalg.eigvalsh(context_x.mT @ context_x / tasks.num_context))
 
 
+@typed
 def best_single_eta(tasks: LinearTasks, num_steps: int, eigenvalues: Float[Tensor, "task x"]) -> float:
     """The one step size of least expected half-MSE over contexts whose A = S / N has these eigenvalues.
 

@@ -7,16 +7,18 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mesa_lib.learners import Learner, LinearLearner
-from mesa_lib.tasks import LinearTasks, TaskBatch
-from mesa_lib.validation import positive_number
+from mesa_lib.tasks import LinearTasks, TaskBatch, Tasks
+from mesa_lib.validation import (
+    positive_number,
+    typed,
+)
 
-Loss = Callable[[Learner, TaskBatch, LinearTasks], Float[Tensor, "*ensemble"]]
+Loss = Callable[[Learner, TaskBatch, Tasks], Float[Tensor, "*ensemble"]]
 """(learner, batch, the distribution that it was drawn from) -> one number per ensemble member."""
 
 
-def sampled_query_loss(
-    learner: Learner, batch: TaskBatch, tasks: LinearTasks | None = None
-) -> Float[Tensor, "*ensemble"]:
+@typed
+def sampled_query_loss(learner: Learner, batch: TaskBatch, tasks: Tasks | None = None) -> Float[Tensor, "*ensemble"]:
     """Half-MSE on the batch's queries, mean over tasks and queries of 1/2 |prediction - y_q|^2: the paper's loss.
 
     (Its equation 5 has no factor 1/2; its released code has one, and so have all its figures.)
@@ -41,7 +43,8 @@ def sampled_query_loss(
     return 0.5 * (prediction - batch.query_y).square().sum(-1).mean((-1, -2))
 
 
-def expected_task_losses(learner: Learner, batch: TaskBatch, tasks: LinearTasks) -> Float[Tensor, "*ensemble task"]:
+@typed
+def expected_task_losses(learner: Learner, batch: TaskBatch, tasks: Tasks) -> Float[Tensor, "*ensemble task"]:
     """Expected half-MSE over all queries of every task by itself: 1/2 tr((V - W) E[x_q x_q^T] (V - W)^T), exactly.
 
     V are the learner's implicit weights and W the task's teacher. No query is sampled. For deep networks look at these
@@ -50,13 +53,13 @@ def expected_task_losses(learner: Learner, batch: TaskBatch, tasks: LinearTasks)
     Args:
         learner: a `LinearLearner`, one whose prediction is V x_q.
         batch: must carry its teachers; its queries are not looked at.
-        tasks: gives E[x_q x_q^T].
+        tasks: gives E[x_q x_q^T]; must be `LinearTasks`.
 
     Returns:
         Shape (*ensemble, task).
 
     Raises:
-        TypeError: `learner` has no `implicit_weights`.
+        TypeError: `learner` has no `implicit_weights`, or `tasks` are not linear.
         ValueError: `batch` has no teacher, other input dimensions than `tasks`, or teachers of another shape than the
             learner's implicit weights.
     """
@@ -65,6 +68,8 @@ def expected_task_losses(learner: Learner, batch: TaskBatch, tasks: LinearTasks)
             f"learner: expected one with implicit_weights (linear in the query), got {type(learner).__name__}; "
             "use sampled_query_loss"
         )
+    if not isinstance(tasks, LinearTasks):
+        raise TypeError(f"tasks: expected LinearTasks, got {type(tasks).__name__}; use sampled_query_loss")
     if batch.teacher is None:
         raise ValueError("batch: expected a batch with teachers, as LinearTasks.sample draws it, got teacher=None")
     moment = tasks.query_moment
@@ -81,7 +86,8 @@ def expected_task_losses(learner: Learner, batch: TaskBatch, tasks: LinearTasks)
     return 0.5 * ((error @ moment) * error).sum((-1, -2))
 
 
-def expected_query_loss(learner: Learner, batch: TaskBatch, tasks: LinearTasks) -> Float[Tensor, "*ensemble"]:
+@typed
+def expected_query_loss(learner: Learner, batch: TaskBatch, tasks: Tasks) -> Float[Tensor, "*ensemble"]:
     """Expected half-MSE over all queries, exactly: the mean over tasks of `expected_task_losses`.
 
     Its gradient has no noise from queries: it is the mean of what `sampled_query_loss` gives on the same contexts.
@@ -120,7 +126,7 @@ def clamped_query_loss(cap: float) -> Loss:
     """
     ceiling = positive_number("cap", cap)
 
-    def loss(learner: Learner, batch: TaskBatch, tasks: LinearTasks) -> Float[Tensor, "*ensemble"]:
+    def loss(learner: Learner, batch: TaskBatch, tasks: Tasks) -> Float[Tensor, "*ensemble"]:
         losses = expected_task_losses(learner, batch, tasks)
         return torch.nan_to_num(losses, nan=ceiling).clamp(max=ceiling).mean(-1)
 

@@ -12,9 +12,16 @@ from torch import Tensor, nn
 
 from mesa_lib.progress import progress_steps
 from mesa_lib.seeding import generators
-from mesa_lib.tasks import LinearTasks, TaskBatch
+from mesa_lib.tasks import TaskBatch, Tasks
 from mesa_lib.training.losses import Loss, expected_query_loss, sampled_query_loss
-from mesa_lib.validation import non_negative_number, positive_integer, positive_number, seed_list
+from mesa_lib.validation import (
+    finite_numbers,
+    non_negative_number,
+    positive_integer,
+    positive_number,
+    seed_list,
+    typed,
+)
 
 
 @dataclass(frozen=True)
@@ -63,7 +70,8 @@ class TrainingSettings:
                 f"TrainingSettings.warmup_steps: expected fewer than num_steps = {self.num_steps}, "
                 f"got {self.warmup_steps}"
             )
-        if len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):  # type: ignore[redundant-expr]
+        betas = finite_numbers("TrainingSettings.betas", self.betas)
+        if len(betas) != 2 or not all(0 <= beta < 1 for beta in betas):
             raise ValueError(f"TrainingSettings.betas: expected two numbers in [0, 1), got {self.betas}")
         if not isinstance(self.decay, bool):
             raise TypeError(f"TrainingSettings.decay: expected True or False, got {self.decay!r}")
@@ -135,7 +143,7 @@ class TrainingRun:
 
 def gradient_norms(parameters: Sequence[nn.Parameter]) -> Float[Tensor, "ensemble"]:
     """Norm of each ensemble member's whole gradient, over all parameters; the leading axis is the ensemble's."""
-    return torch.stack([_gradient(p).flatten(1).square().sum(1) for p in parameters]).sum(0).sqrt()
+    return torch.stack([_gradient(p).reshape(len(p), -1).square().sum(1) for p in parameters]).sum(0).sqrt()
 
 
 def clip_members(parameters: Sequence[nn.Parameter], max_norm: float) -> Bool[Tensor, "ensemble"]:
@@ -207,9 +215,10 @@ def _warn_of_divergence(seeds: Sequence[int], step: int, losses: Tensor) -> None
         warnings.warn(f"step {step}: the loss of seeds {lost} is not finite", RuntimeWarning, stacklevel=3)
 
 
+@typed
 def train(
     learner: nn.Module,
-    tasks: LinearTasks,
+    tasks: Tasks,
     seeds: Sequence[int],
     settings: TrainingSettings | None = None,
     *,

@@ -8,8 +8,13 @@ import torch
 from mesa_lib import (
     FreeTransformer,
     LinearTasks,
+    MetaLearnedMLP,
+    SineTasks,
+    TokenMLP,
     TrainingSettings,
     expected_query_loss,
+    random_mlp,
+    random_residual_block,
     random_weights,
     sampled_query_loss,
     train,
@@ -64,3 +69,30 @@ def test_the_expected_loss_and_its_gradient_are_the_means_of_sampled_ones(seeded
         standard_error = sample.std(0) / blocks**0.5
         assert bool(((sample.mean(0) - expected).abs() <= 4 * standard_error + 1e-14).all())
     assert float(torch.stack(losses).std(0) / blocks**0.5 / exact.detach()) < 0.003
+
+
+def block_of(seeds):
+    layers = [random_weights(6, 1, seeds, scale=0.3, dtype=torch.float64)]
+    return TokenMLP(random_mlp(1, 6, seeds, hidden=(8,), input_scale=5.0, dtype=torch.float64), layers)
+
+
+def baseline_of(seeds):
+    return MetaLearnedMLP(random_mlp(1, 6, seeds, hidden=(8,), input_scale=5.0, dtype=torch.float64))
+
+
+def residual_of(seeds):
+    return random_residual_block(6, seeds, hidden=8, input_scale=5.0, normalise=True, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("learner_of", [block_of, baseline_of, residual_of])
+@pytest.mark.parametrize("queries", ["pool", "random"])
+def test_blocks_with_an_mlp_keep_the_law_on_waves_too(learner_of, queries):
+    waves = SineTasks(num_context=4, num_queries=8, queries=queries)
+    settings = replace(SETTINGS, num_steps=20, loss=sampled_query_loss)
+    seeds = [7, 0]
+    together = train(learner_of(seeds), waves, seeds, settings, dtype=torch.float64)
+    for k, seed in enumerate(seeds):
+        alone = train(learner_of([seed]), waves, [seed], settings, dtype=torch.float64)
+        torch.testing.assert_close(together.losses[:, k], alone.losses[:, 0], rtol=1e-9, atol=0)
+        for name, value in together.learner.state_dict().items():
+            torch.testing.assert_close(value[k], alone.learner.state_dict()[name][0], rtol=1e-7, atol=1e-9)

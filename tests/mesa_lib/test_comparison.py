@@ -1,4 +1,4 @@
-"""The three measures of the paper's Figure 2, against numbers computed by hand."""
+"""The measures of the paper's Figure 2 and of others, against numbers computed by hand."""
 
 from dataclasses import replace
 
@@ -8,11 +8,16 @@ import torch
 from mesa_lib import (
     FittedLinearModel,
     FreeTransformer,
+    best_match,
     compare,
+    error_similarity,
+    fit_implicit_weights,
     gradient_descent_learner,
+    implicit_weight_difference,
     least_squares,
     random_weights,
     sensitivity,
+    squared_prediction_difference,
     summarize_losses,
 )
 
@@ -154,3 +159,72 @@ def test_diverging_tasks_are_announced_with_their_share_unless_expected():
 )
 def test_a_bad_summary_is_refused(losses, cap, error, message, refused):
     refused(lambda: summarize_losses(losses, cap), error, message)
+
+
+def test_the_squared_prediction_difference_is_a_mean_over_tasks_and_queries(draw_batch, draw):
+    batch = draw_batch(3)
+    a, b = draw(2, 3), draw(2, 3)
+    squares = [((a - b) @ x).square().sum() for x in batch.query_x.reshape(-1, 3)]
+    got = squared_prediction_difference(constant(a), constant(b), batch)
+    torch.testing.assert_close(got, torch.stack(squares).mean(), rtol=1e-12, atol=0)
+
+
+def test_implicit_weights_are_found_from_answers_alone(draw_batch, draw):
+    batch = draw_batch(3, num_queries=8)
+    a, b = draw(2, 3), draw(2, 3)
+    found = fit_implicit_weights(lambda given: given.query_x @ a.mT, batch)
+    torch.testing.assert_close(found, a.expand(3, 2, 3), rtol=1e-10, atol=1e-12)
+    difference = implicit_weight_difference(constant(a), constant(b), batch)
+    torch.testing.assert_close(difference, (a - b).square().sum(), rtol=1e-10, atol=0)
+
+
+def test_of_a_learner_that_is_not_linear_the_best_linear_map_is_found(draw_batch):
+    batch = draw_batch(2, num_queries=8)
+    found = fit_implicit_weights(lambda given: given.query_x[..., :2] ** 3, batch)
+    for task in range(2):
+        expected = torch.linalg.lstsq(batch.query_x[task], batch.query_x[task][:, :2] ** 3).solution.mT
+        torch.testing.assert_close(found[task], expected, rtol=1e-10, atol=1e-12)
+
+
+def test_errors_are_alike_by_the_cosine_over_a_tasks_queries(draw_batch, draw):
+    batch = draw_batch(3, num_queries=4)
+    a, b = draw(2, 3), draw(2, 3)
+    cosines = []
+    for xs, ys in zip(batch.query_x, batch.query_y, strict=True):
+        ours, theirs = (xs @ a.mT - ys).flatten(), (xs @ b.mT - ys).flatten()
+        cosines.append(ours @ theirs / (ours.norm() * theirs.norm()))
+    got = error_similarity(constant(a), constant(b), batch)
+    torch.testing.assert_close(got, torch.stack(cosines).mean(), rtol=1e-12, atol=0)
+
+
+def test_two_learners_that_answer_nothing_err_alike(draw_batch):
+    nothing = constant(torch.zeros(2, 3).double())
+    torch.testing.assert_close(error_similarity(nothing, nothing, draw_batch()), torch.tensor(1.0).double())
+
+
+def test_the_best_match_of_a_number_of_steps_is_that_number_for_every_member(draw_batch):
+    batch = draw_batch(num_queries=6)
+    family = {steps: gradient_descent_learner(0.4, steps) for steps in (1, 2, 4, 8)}
+    members = [gradient_descent_learner(0.4, steps) for steps in (4, 1)]
+    ensemble = FittedLinearModel(lambda given: torch.stack([member.implicit_weights(given) for member in members]))
+    matched = best_match(ensemble, family, batch)
+    assert matched.count.tolist() == [4, 1]
+    torch.testing.assert_close(matched.similarity, torch.ones(2).double(), rtol=1e-12, atol=0)
+
+
+def test_measures_of_others_refuse_what_they_cannot_measure(refused, draw_batch):
+    batch = draw_batch()
+    refused(
+        lambda: fit_implicit_weights(least_squares, batch), ValueError, "batch: expected at least x_dim = 3 queries"
+    )
+    refused(lambda: best_match(least_squares, {}, batch), ValueError, "family: expected at least one learner")
+    refused(
+        lambda: squared_prediction_difference(least_squares, lambda given: given.query_x, batch),
+        ValueError,
+        "reference: expected predictions that end in (4, 2, 2)",
+    )
+    refused(
+        lambda: error_similarity(lambda given: given.query_x, least_squares, batch),
+        ValueError,
+        "learner: expected predictions that end in (4, 2, 2)",
+    )

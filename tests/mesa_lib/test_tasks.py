@@ -1,11 +1,23 @@
 """Tasks: the fields of a batch fit together, and a distribution is what its fields say."""
 
+import itertools
+import math
 from dataclasses import FrozenInstanceError, replace
 
 import pytest
 import torch
 
-from mesa_lib import LinearTasks, TaskBatch, generator
+from mesa_lib import (
+    LinearTasks,
+    TaskBatch,
+    gd_construction,
+    generator,
+    optimal_eta,
+    optimal_loss,
+    plateau_loss,
+    population_loss,
+    zero_loss,
+)
 
 SHAPE = ((2.0, -0.6), (-0.6, 0.5))
 GOOD = {
@@ -163,6 +175,15 @@ def test_a_size_must_be_a_positive_integer(name, refused):
     [
         ({"input_range": 0.0}, ValueError, "input_range: expected a number > 0, got 0.0"),
         ({"input_range": float("inf")}, ValueError, "input_range: expected a finite number, got inf"),
+        ({"input_range": 1e200}, ValueError, "input_range: expected a number from 1e-20 to 1e+20, got 1e+200"),
+        ({"teacher_scale": 1e-200}, ValueError, "teacher_scale: expected a number from 1e-20 to 1e+20, got 1e-200"),
+        ({"noise_std": 1e30}, ValueError, "noise_std: expected a number from 1e-20 to 1e+20, got 1e+30"),
+        ({"x_dim": 1, "teacher_mean": [[1e30]]}, ValueError, "teacher_mean: expected a number from 1e-20 to 1e+20"),
+        (
+            {"x_dim": 1, "input_covariance": [[1e60]]},
+            ValueError,
+            "input_covariance: expected input_range * eigenvalue^(1/2) from",
+        ),
         ({"teacher_scale": -1.0}, ValueError, "teacher_scale: expected a number > 0, got -1.0"),
         ({"teacher_scale": "1"}, TypeError, "teacher_scale: expected a finite number, got '1' of type str"),
         ({"noise_std": -0.1}, ValueError, "noise_std: expected a number >= 0, got -0.1"),
@@ -309,3 +330,22 @@ def test_a_covariance_may_be_asymmetric_by_rounding_and_is_made_symmetric():
 )
 def test_a_matrix_that_does_not_fit_the_tasks_is_refused(fields, error, message, refused):
     refused(lambda: LinearTasks(2, **fields), error, f"LinearTasks.{message}")
+
+
+@pytest.mark.parametrize("size", [1e-20, 1e20])
+def test_the_largest_and_smallest_sizes_leave_every_expected_loss_finite(size):
+    for teacher, noise in itertools.product((1e-20, 1e20), (0.0, 1e-20, 1e20)):
+        tasks = LinearTasks(input_range=size, teacher_scale=teacher, noise_std=noise)
+        layer = gd_construction(optimal_eta(tasks), 10, 1, 10, dtype=torch.float64)
+        losses = zero_loss(tasks), optimal_loss(tasks), plateau_loss(tasks), float(population_loss(tasks, layer))
+        assert all(0 < loss < math.inf for loss in losses)
+        assert losses[1] == pytest.approx(losses[3], rel=1e-9)
+
+
+def test_the_root_of_the_covariance_is_computed_once_and_cannot_be_changed_from_outside(monkeypatch):
+    tasks = LinearTasks(2, 1, 5, input_covariance=SHAPE)
+    first = tasks.input_root
+    monkeypatch.setattr(torch.linalg, "eigh", None)
+    first.zero_()
+    assert tasks.input_root.abs().max() > 0.1 and tasks.query_moment == pytest.approx(torch.tensor(SHAPE).double())
+    assert tasks == LinearTasks(2, 1, 5, input_covariance=SHAPE) and hash(tasks) == hash(replace(tasks))

@@ -1,11 +1,15 @@
 """The words with which bad input is refused: the argument's name, what was got, what was expected."""
 
 import math
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
+from mesa_lib import LinearTasks, Schedule
 from mesa_lib.validation import (
     broadcastable,
     finite_number,
@@ -21,6 +25,7 @@ from mesa_lib.validation import (
     schedule_numbers,
     seed_list,
     trailing_shape,
+    typed,
 )
 
 NAN, INF = float("nan"), float("inf")
@@ -158,3 +163,49 @@ def test_a_schedule_of_other_lengths_is_refused(gammas, refused):
     refused(
         lambda: schedule_numbers((1.0, 2.0, 3.0), gammas), ValueError, "gammas: expected 2 numbers, one between any"
     )
+
+
+@typed
+def declared(
+    schedules: Sequence[Schedule],
+    tasks: LinearTasks | Schedule,
+    moment: Float[Tensor, "x x"] | None = None,
+    rule: Callable[[int], int] = abs,
+    *,
+    tied: bool = False,
+    eta: float | Tensor = 1.0,
+) -> int:
+    """A function as any other."""
+    return len(schedules)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"schedules": None}, "schedules: expected a sequence of Schedule, got None"),
+        ({"schedules": "ab"}, "schedules: expected a sequence of Schedule, got str"),
+        ({"schedules": [Schedule((1.0,), ()), 3]}, "schedules[1]: expected Schedule, got int"),
+        ({"tasks": 3}, "tasks: expected LinearTasks or Schedule, got int"),
+        ({"moment": [[1.0]]}, "moment: expected a tensor or None, got list"),
+        ({"rule": 3}, "rule: expected a function, got int"),
+        ({"tied": None}, "tied: expected True or False, got None"),
+    ],
+)
+def test_a_typed_function_names_the_argument_of_another_kind(change, message):
+    good = {"schedules": [Schedule((1.0,), ())], "tasks": LinearTasks()}
+    assert declared(**good) == declared(*good.values()) == 1
+    with pytest.raises(TypeError) as caught:
+        declared(**(good | change))
+    assert str(caught.value) == message
+    in_order = good | change
+    with pytest.raises(TypeError, match="expected"):
+        declared(in_order.pop("schedules"), in_order.pop("tasks"), **in_order)
+
+
+def test_what_a_number_must_be_a_typed_function_leaves_to_the_function():
+    assert declared([], LinearTasks(), eta="one") == 0
+
+
+def test_a_typed_function_keeps_its_name_its_text_and_its_signature():
+    assert declared.__name__ == "declared" and declared.__doc__ == "A function as any other."
+    assert "tied" in declared.__wrapped__.__annotations__

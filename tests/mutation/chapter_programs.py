@@ -1,10 +1,12 @@
 """A chapter's check cells as a program: with what they need of the cells above them, without what else is asserted."""
 
 import ast
+import functools
+import hashlib
 import os
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from tests.mutation.runner import ROOT
@@ -25,6 +27,17 @@ class Names(ast.NodeVisitor):
 
     def visit_alias(self, node: ast.alias) -> None:
         self.bound.add((node.asname or node.name).partition(".")[0])
+
+    def visit_ListComp(self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> None:
+        """What a comprehension binds, nobody sees outside."""
+        parts = [Names(child) for child in ast.iter_child_nodes(node)]
+        self.used |= set().union(*(part.used for part in parts)) - set().union(*(part.bound for part in parts))
+
+    visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp
+
+    def visit_Lambda(self, node: ast.Lambda) -> None:
+        arguments = {argument.arg for argument in ast.walk(node.args) if isinstance(argument, ast.arg)}
+        self.used |= Names(node.args).used | (Names(node.body).used - arguments)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         names = [name for name in ast.walk(node) if isinstance(name, ast.Name)]
@@ -90,8 +103,12 @@ def copy_library(target: Path) -> None:
     shutil.copytree(ROOT / "mesa_lib", target / "mesa_lib", ignore=shutil.ignore_patterns("__pycache__"))
 
 
-def run_program(project: str, source: str) -> None:
-    """In a fresh process: run a program on the mesa_lib in `project`; `outcome.txt` there says how it ended."""
+def run_program(project: str, source: str, trained: str, keep: bool) -> None:
+    """In a fresh process: run a program on the mesa_lib in `project`; `outcome.txt` there says how it ended.
+
+    The folder `trained` holds the results of trainings. With `keep` they are put there, without it they are taken from
+    there: what is under test is then the rest of the program.
+    """
     os.chdir(project)
     sys.path[:] = [project, *(entry for entry in sys.path if Path(entry or ".").resolve() != ROOT)]
     for name in [name for name in sys.modules if name.partition(".")[0] == "mesa_lib"]:
@@ -100,9 +117,54 @@ def run_program(project: str, source: str) -> None:
     with Path("output.txt").open("w") as output:
         os.dup2(output.fileno(), 1)
         try:
+            import mesa_lib
+
+            mesa_lib.train = remembered(mesa_lib.train, Path(trained), keep)
             exec(compile(source, "chapter", "exec"), {"__name__": "chapter"})
         except Exception as error:
             outcome = f"{type(error).__name__}: {error}"
         library = Path(sys.modules["mesa_lib"].__file__ or "")
         assert library.is_relative_to(Path(project).resolve()), library
     Path("outcome.txt").write_text(outcome, encoding="utf-8")
+
+
+def remembered(train: Callable[..., object], folder: Path, keep: bool) -> Callable[..., object]:
+    """`mesa_lib.train` that keeps its results in a folder, or takes them from there if the same training is kept."""
+    import torch
+
+    def trained(learner: torch.nn.Module, *arguments: object, **more: object) -> object:
+        file = folder / f"{fingerprint(learner, arguments, more)}.pt"
+        if not keep and file.exists():
+            return torch.load(file, weights_only=False)
+        run = train(learner, *arguments, **more)
+        if keep:
+            torch.save(run, file)
+        return run
+
+    return trained
+
+
+def fingerprint(learner: object, arguments: tuple[object, ...], more: dict[str, object]) -> str:
+    """What a training starts from: its network with all numbers, its tasks, seeds and settings."""
+    text = hashlib.sha256(words([learner, *arguments, *more.items()]).encode())
+    for tensor in learner.state_dict().values():
+        text.update(tensor.detach().numpy().tobytes())
+    return text.hexdigest()
+
+
+def words(value: object) -> str:
+    """A text that is the same for equal values in every process: no addresses, and functions by name."""
+    name = getattr(value, "__qualname__", type(value).__qualname__)
+    if hasattr(value, "named_parameters"):  # a torch module
+        plain = {key: one for key, one in vars(value).items() if not key.startswith("_")}
+        shapes = [(key, one.dtype, tuple(one.shape)) for key, one in value.state_dict().items()]
+        return f"{name} {words([*plain.items(), *value.named_children()])} {shapes}"
+    if hasattr(value, "__dataclass_fields__"):
+        return f"{name} {words([getattr(value, key) for key in value.__dataclass_fields__])}"
+    if isinstance(value, list | tuple | range):
+        return f"[{', '.join(map(words, value))}]"
+    if isinstance(value, functools.partial):
+        return words([value.func, *value.args, *value.keywords.items()])
+    if callable(value):
+        return f"{name} {words([cell.cell_contents for cell in getattr(value, '__closure__', None) or ()])}"
+    return repr(value)

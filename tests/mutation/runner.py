@@ -9,9 +9,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def copy_project(target: Path) -> None:
-    """Copy what the tests of the library need: the package, the tests and their settings."""
+    """Copy what the tests of the library need: the package, the tests, the tools and their settings."""
     unneeded = shutil.ignore_patterns("__pycache__")
-    for name in ("mesa_lib", "tests"):
+    for name in ("mesa_lib", "tests", "tools"):
         shutil.copytree(ROOT / name, target / name, ignore=unneeded)
     for name in ("conftest.py", "pyproject.toml"):
         shutil.copy(ROOT / name, target / name)
@@ -34,7 +34,7 @@ def run_tests(project: str, tests: list[str]) -> None:
         os.dup2(output.fileno(), 2)
     # Nothing may come from the project that this is a copy of.
     sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != ROOT]
-    for name in [name for name in sys.modules if name.partition(".")[0] in ("conftest", "mesa_lib", "tests")]:
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("conftest", "mesa_lib", "tests", "tools")]:
         del sys.modules[name]
     for variable in [name for name in os.environ if name.startswith("PYTEST_") or name == "PYTHONPATH"]:
         del os.environ[variable]

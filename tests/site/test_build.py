@@ -2,9 +2,6 @@
 
 import json
 import re
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,27 +10,10 @@ from bs4 import BeautifulSoup, Tag
 
 from tools.toc import ROOT, read_pages
 
-# What a build reads; copied, so that a build under test and a reader's own do not meet in _build.
-SOURCES = ("_config.yml", "_toc.yml", "book", "mesa_lib", "CHANGELOG.md", "README.md")
 REMOTE = re.compile(r"^\s*(https?:)?//", re.IGNORECASE)
 REMOTE_IN_CSS = re.compile(r"(?:@import\s+|url\()\s*['\"]?\s*(?:https?:)?//[^)'\"\s]+", re.IGNORECASE)
 # A link of these kinds names a page; every other kind makes the browser fetch something.
 NOT_FETCHED = {"canonical", "author", "license", "help", "index", "search", "next", "prev"}
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory) -> Path:
-    """The HTML of the whole book, built as `make html` builds it: any warning is an error."""
-    source = tmp_path_factory.mktemp("book")
-    for name in SOURCES:
-        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
-        copy(ROOT / name, source / name)
-    command = [Path(sys.executable).with_name("jupyter-book"), "build", ".", "--all", "-W", "-n", "--keep-going"]
-    built = subprocess.run(command, cwd=source, capture_output=True, text=True, check=False)
-    log = re.sub(r"\x1b\[[0-9;]*m", "", built.stdout + built.stderr)
-    complaints = [line for line in log.splitlines() if re.search("WARNING|ERROR", line)]
-    assert built.returncode == 0, "\n".join(complaints) or log
-    return source / "_build" / "html"
 
 
 def pages_of(site: Path) -> Iterator[tuple[str, BeautifulSoup]]:

@@ -6,6 +6,7 @@ import json
 import re
 import warnings
 from pathlib import Path
+from unittest.mock import patch
 
 import nbformat
 import pytest
@@ -264,6 +265,34 @@ def test_the_filter_waits_for_its_script_and_every_control_has_a_label(small):
     scripts = [script.get_text() for script in page(small, "index").find_all("script")]
     assert sum("form.claims-filter" in script for script in scripts) == 1
     assert "claims-filter" not in str(page(small, "one")), "other pages do without"
+
+
+def test_a_note_page_and_the_ledger_link_to_each_other_sentence_by_sentence(tmp_path):
+    write_book(tmp_path, chapter("First", C1), chapter("Second", APN))
+    source = tmp_path / "source"
+    (source / "index.md").rename(source / "claims.md")
+    (source / "claims.md").write_text(INDEX.replace("one\n", "note_280\nreading_note\none\n"))
+    listed = ":::{note-sentences} claims.yml\n:note: %s\n:kind: claim\n:::\n"
+    (source / "reading_note.md").write_text("# One note\n\n" + listed % "Reading note")
+    (source / "note_280.md").write_text("# Another\n\n" + listed % "NOTE-280")
+    with patch.dict(CONFIG, root_doc="claims"):
+        assert build(tmp_path) == (0, "")
+    links = [link["href"] for link in page(tmp_path, "claims").select("tr#claim-a-p-n a")]
+    assert links[:2] == ["reading_note.html#sentence-a-p-n", "note_280.html#sentence-a-p-n"]
+    for link, quoted in zip(links, (True, False), strict=False):
+        name, _, anchor = link.partition("#")
+        sentence = page(tmp_path, name.removesuffix(".html")).find("li", id=anchor)
+        assert sentence.find("a")["href"] == "claims.html#claim-a-p-n"
+        assert (f"“{OTHER['quote']}”" in sentence.get_text()) is quoted, "the quote is the first note's"
+    assert page(tmp_path, "note_280").find(id="sentence-c1") is None
+
+
+def test_a_note_without_such_sentences_fails_the_build(tmp_path):
+    write_book(tmp_path, chapter("First", C1), chapter("Second", APN))
+    with (tmp_path / "source" / "index.md").open("a") as index:
+        index.write("\n:::{note-sentences} claims.yml\n:note: NOTE-280\n:kind: bearing\n:::\n")
+    status, complaint = build(tmp_path)
+    assert status != 0 and "no sentence of" in complaint and "bearing" in complaint
 
 
 def test_a_changed_output_is_seen_without_touching_the_page(tmp_path):

@@ -8,19 +8,21 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from tools import law
+from tools.notebooks import WIDGET_VIEW
 from tools.toc import Page
 
 EXERCISES = "## Exercises\n\n" + "\n\n".join(f":::{{exercise}}\n:label: ex-{n}\n\nPredict.\n:::" for n in range(3))
 FIGURE = {"mystnb": {"figure": {"caption": "A line.", "name": "fig-line"}, "image": {"alt": "A line that rises."}}}
 
 
-def png(width=2, height=1, damage=lambda data: data):
-    """A grey PNG as an output, put together from its format's definition."""
+def png(width=2, height=1, damage=lambda data: data, drawing="<svg/>"):
+    """A grey PNG and its drawing as an output; the PNG is put together from its format's definition."""
     rows = zlib.compress(height * (b"\0" + width * b"\x80"))
     parts = [(b"IHDR", struct.pack(">II5B", width, height, 8, 0, 0, 0, 0)), (b"IDAT", rows), (b"IEND", b"")]
     body = [struct.pack(">I", len(d)) + kind + d + struct.pack(">I", zlib.crc32(kind + d)) for kind, d in parts]
     data = damage(b"\x89PNG\r\n\x1a\n" + b"".join(body))
-    return new_output("display_data", {"image/png": base64.b64encode(data).decode()})
+    more = {"image/svg+xml": drawing} if drawing else {}
+    return new_output("display_data", {"image/png": base64.b64encode(data).decode()} | more)
 
 
 PICTURE = png()
@@ -111,6 +113,9 @@ BREAKS = [
     (law.figures_are_described, chapter(figure()), "describes one image/png, but its outputs hold 0"),
     (law.figures_are_described, chapter(figure(SVG)), "describes one image/png, but its outputs hold 0"),
     (law.figures_are_described, chapter(figure(PICTURE, PICTURE)), "outputs hold 2"),
+    (law.figures_are_described, chapter(figure(png(drawing=""))), "without a whole image/svg+xml"),
+    (law.figures_are_described, chapter(figure(png(drawing="<div/>"))), "without a whole image/svg+xml"),
+    (law.figures_are_described, chapter(figure(PICTURE, SVG)), "without a whole image/svg+xml"),
     *(
         (law.figures_are_described, chapter(figure(broken)), "its image/png is broken")
         for broken in [
@@ -127,6 +132,11 @@ BREAKS = [
     ),
     (law.cells_ran_in_order, chapter(("x = 1", {"execution_count": None})), "execution count None, expected 1"),
     (law.cells_ran_in_order, chapter(("x = 1", {"execution_count": 7})), "execution count 7, expected 1"),
+    (
+        law.widgets_need_no_kernel,
+        chapter(("x", {"outputs": [new_output("display_data", {WIDGET_VIEW: {"model_id": "1"}})]})),
+        "code cell 1 (x): shows a widget that is dead without a kernel",
+    ),
     (
         law.outputs_are_clean,
         chapter(("x", {"outputs": [new_output("stream", name="stderr", text="UserWarning: beware")]})),

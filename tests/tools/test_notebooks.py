@@ -32,6 +32,14 @@ def test_widget_ids_are_numbered_in_reading_order_whatever_they_were():
     assert state[f"{0:032x}"]["state"]["children"] == [f"IPY_MODEL_{1:032x}"]
 
 
+def test_a_widget_that_brings_html_is_kept_as_html_alone():
+    notebook = with_widgets(A, B, C)
+    notebook.cells[0].outputs[0].data["text/html"] = '<div class="mesa-widget"></div>'
+    content = json.loads(to_bytes(notebook))
+    assert list(content["cells"][0]["outputs"][0]["data"]) == ["text/html"]
+    assert "widgets" not in content["metadata"]
+
+
 def test_timings_versions_and_addresses_are_left_out():
     outputs = [
         new_output("stream", name="stdout", text="<a at 0x7f00>"),

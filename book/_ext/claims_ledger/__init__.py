@@ -5,6 +5,15 @@
 
 The claims come from the file that is named, the verdicts from the stored outputs of the book's notebooks and from
 nothing else. Whatever does not fit is a warning that names the claim, and so an error for a build with -W.
+
+A second directive, `note-sentences`, lists the sentences of one note for the page that sums it up:
+
+    :::{note-sentences} claims.yml
+    :note: NOTE-280
+    :kind: limitation
+    :::
+
+Each sentence links to its row of the ledger, and the row back to it.
 """
 
 import html
@@ -13,9 +22,10 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from docutils import nodes
+from docutils.parsers.rst import directives
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.util import logging
@@ -23,10 +33,28 @@ from sphinx.util.docutils import SphinxDirective
 
 from mesa_lib.ledger import MIME_TYPE, RULINGS
 
-from .rows import NOTES, Check, Claim, LedgerError, Row, complaints, join, parse_claims, read_checks, to_csv, to_json
+from .rows import (
+    KINDS,
+    NOTES,
+    Check,
+    Claim,
+    LedgerError,
+    Row,
+    complaints,
+    join,
+    parse_claims,
+    read_checks,
+    to_csv,
+    to_json,
+)
 
 SCRIPT = Path(__file__).with_name("filter.js")
 HEADINGS = {"Claim": 10, "In our words": 24, "In the note": 24, "Our verdict": 16, "Evidence": 26}  # with widths
+
+NOTE_PAGES = {"Reading note": "reading_note", "NOTE-280": "note_280"}
+"""The pages that sum up the notes, beside the ledger."""
+
+LEDGER_PAGE = "claims"
 
 logger = logging.getLogger(__name__)
 
@@ -91,7 +119,7 @@ class ClaimsLedger(SphinxDirective):
         claim, check = row.claim, row.check
         statement, messages = self.parse_inline(claim.statement)
         ruling = nodes.inline("", check.ruling, classes=["ruling", ruling_class(check.ruling)])
-        source = nodes.paragraph("", "", nodes.strong("", claim.source), nodes.Text(f", {claim.kind}"))
+        source = nodes.paragraph("", "", *self._sources(claim), nodes.Text(f", {claim.kind}"))
         cells = [
             [nodes.paragraph("", claim.id)],
             [nodes.paragraph("", "", *statement), *messages],
@@ -100,6 +128,18 @@ class ClaimsLedger(SphinxDirective):
             evidence(check),
         ]
         return nodes.row("", *(nodes.entry("", *cell) for cell in cells), ids=[f"claim-{claim.id.lower()}"])
+
+    def _sources(self, claim: Claim) -> list[nodes.Node]:
+        """The notes of a claim, each a link to its sentence on the page that sums the note up, if there is one."""
+        pieces: list[nodes.Node] = []
+        for note in claim.notes:
+            page = beside(self.env.docname, NOTE_PAGES[note])
+            text: nodes.Node = nodes.strong("", note)
+            if page in self.env.found_docs:
+                place = f"{self.env.app.builder.get_relative_uri(self.env.docname, page)}#{sentence_id(claim)}"
+                text = nodes.reference("", "", nodes.strong("", note), internal=True, refuri=place)
+            pieces += [nodes.Text(" and "), text]
+        return pieces[1:]
 
     def _link(self, check: Check) -> nodes.reference:
         page = self.env.app.builder.get_relative_uri(self.env.docname, self._pages[check.chapter])
@@ -117,6 +157,59 @@ class ClaimsLedger(SphinxDirective):
             from_root = Path(os.path.relpath(path, self.env.srcdir)).as_posix()
             links += [nodes.Text(" or "), addnodes.download_reference("", kind, reftarget=f"/{from_root}")]
         return nodes.paragraph("", "The same table to keep: ", *links[1:], nodes.Text("."))
+
+
+class NoteSentences(SphinxDirective):
+    """The sentences of one note: the note's words, ours, and a link to the row of the ledger."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+    option_spec: ClassVar = {
+        "note": lambda text: directives.choice(text, tuple(note.lower() for note in NOTES)),
+        "kind": lambda text: directives.choice(text, KINDS),
+    }
+
+    def run(self) -> list[nodes.Node]:
+        """Read the claims and list those that are asked for; complain if there are none."""
+        name, path = self.env.relfn2path(self.arguments[0])
+        self.env.note_dependency(name)
+        try:
+            claims = parse_claims(Path(path).read_text(encoding="utf-8"))
+        except (OSError, LedgerError) as error:
+            return self._complain(f"the list of claims {name} can't be read: {error}")
+        chosen = [claim for claim in claims if self._is_asked_for(claim)]
+        if not chosen:
+            return self._complain(f"no sentence of {self.options}")
+        items = [nodes.list_item("", *self._sentence(claim), ids=[sentence_id(claim)]) for claim in chosen]
+        return [nodes.bullet_list("", *items, classes=["note-sentences"])]
+
+    def _is_asked_for(self, claim: Claim) -> bool:
+        notes = [note.lower() for note in claim.notes]
+        return self.options.get("note", notes[0]) in notes and self.options.get("kind", claim.kind) == claim.kind
+
+    def _sentence(self, claim: Claim) -> list[nodes.Node]:
+        statement, messages = self.parse_inline(claim.statement)
+        page = self.env.app.builder.get_relative_uri(self.env.docname, beside(self.env.docname, LEDGER_PAGE))
+        row = nodes.reference("", claim.id, internal=True, refuri=f"{page}#claim-{claim.id.lower()}")
+        ours = nodes.paragraph("", "", *statement, nodes.Text(" "), row)
+        if self.options.get("note") not in (None, claim.notes[0].lower()):  # the quote is the first note's
+            return [ours, *messages]
+        return [nodes.paragraph("", "", nodes.emphasis("", f"“{claim.quote}”")), ours, *messages]
+
+    def _complain(self, text: str) -> list[nodes.Node]:
+        logger.warning(text, type="claims_ledger", location=self.get_location())
+        return []
+
+
+def beside(docname: str, name: str) -> str:
+    """The page of that name in the folder of another."""
+    folder = docname.rpartition("/")[0]
+    return f"{folder}/{name}" if folder else name
+
+
+def sentence_id(claim: Claim) -> str:
+    """Where a claim's sentence stands on the page of its note."""
+    return f"sentence-{claim.id.lower()}"
 
 
 def summary(rows: Sequence[Row]) -> str:
@@ -166,7 +259,8 @@ def hide_records(app: Sphinx, docname: str, source: list[str]) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Register the directive and the hook."""
+    """Register the directives and the hook."""
     app.add_directive("claims-ledger", ClaimsLedger)
+    app.add_directive("note-sentences", NoteSentences)
     app.connect("source-read", hide_records)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

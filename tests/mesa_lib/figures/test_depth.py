@@ -108,3 +108,21 @@ def test_network_interpolation_refuses_other_fractions(refused):
     message = "panels['two']['naive']: expected 3 rows and one column a seed, got shape (2, 3)"
     refused(lambda: figures.network_interpolation([0, 0.5, 1], panels), ValueError, message)
     refused(lambda: figures.network_interpolation([0, 1], {}), ValueError, "panels: expected at least one, got none")
+
+
+def test_loss_by_depth_draws_curves_and_every_seed():
+    curves = {"descent": ("gradient descent", [0.5, 0.4]), "gd++": ("gd++", [0.5, 0.1])}
+    (axes,) = figures.loss_by_depth([1, 5], curves, torch.tensor([[0.5, 0.51], [0.12, 0.11]])).axes
+    lines = {line.get_label(): list(line.get_ydata()) for line in axes.lines[:2]}
+    assert lines == {"descent": [0.5, 0.4], "gd++": [0.5, 0.1]}
+    drawn = np.array([line.get_ydata() for line in axes.lines[2:]])
+    assert np.allclose(drawn, [[0.5, 0.12], [0.51, 0.11]])
+    assert list(axes.get_xticks()) == [1, 5] and axes.get_yscale() == "log"
+
+
+def test_loss_by_depth_refuses_rows_without_their_depth(refused):
+    curve = {"descent": ("gradient descent", [0.5])}
+    message = "curves['descent']: expected 2 losses, got 1"
+    refused(lambda: figures.loss_by_depth([1, 5], curve, torch.ones(2, 3)), ValueError, message)
+    message = "trained: expected 2 rows and a column a seed, got shape (3, 2)"
+    refused(lambda: figures.loss_by_depth([1, 5], {}, torch.ones(3, 2)), ValueError, message)

@@ -8,6 +8,7 @@ import torch
 from mesa_lib import (
     FreeTransformer,
     GDPlusPlusTransformer,
+    LearnedStart,
     LinearTasks,
     Looped,
     TrainingSettings,
@@ -88,6 +89,27 @@ def test_a_looped_construction_is_damped_gradient_descent(draw_batch, draw):
     looped = Looped(FreeTransformer([gd_construction(0.8, 3, 2, 5, w_0)], w_0), 4, 0.5)
     torch.testing.assert_close(looped(batch), gradient_descent(batch, 0.4, 4, w_0))
     assert torch.equal(looped.w_0, w_0)
+
+
+def test_a_looped_learned_start_starts_from_it(draw_batch, draw):
+    batch, starts = draw_batch(), draw(2, 2, 3)
+    layer = random_weights(3, 2, [0, 1], scale=0.3, dtype=DOUBLE)
+    looped = Looped(LearnedStart([layer], starts), 3)
+    from_tokens = read_prediction(apply_layers(looped.layers(), looped.tokens(batch)), 2)
+    torch.testing.assert_close(looped(batch), from_tokens, rtol=1e-11, atol=1e-11)
+    for member in range(2):
+        alone = Looped(FreeTransformer([layer.members(member)], starts[member]), 3)
+        torch.testing.assert_close(looped(batch)[member], alone(batch), rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("loops", [0, 2])
+def test_tasks_whose_tokens_are_split_elsewhere_are_refused(loops, draw_batch, refused):
+    """Three inputs and two targets, or four and one: the tokens have five numbers either way."""
+    network, batch = gd_plus_plus_network(), draw_batch(x_dim=4, y_dim=1)
+    learner = Looped(network, loops) if loops else network
+    message = "batch: expected x_dim = 3 and y_dim = 2, those of the network, got 4 and 1"
+    refused(lambda: learner(batch), ValueError, message)
+    refused(lambda: learner.tokens(batch), ValueError, message)
 
 
 def test_training_a_looped_network_trains_what_is_inside():

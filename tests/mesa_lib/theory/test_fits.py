@@ -184,7 +184,7 @@ def test_a_fit_that_does_not_converge_says_so(name):
             ValueError,
             "num_starts: expected a pos",
         ),
-        (lambda: fit_gd(PAPER, 2, generator=None), TypeError, "generator: expected a torch.Generator, got NoneType"),
+        (lambda: fit_gd(PAPER, 2, generator=None), TypeError, "generator: expected a torch.Generator, got None"),
     ],
 )
 def test_a_bad_argument_is_refused(call, error, message, refused):

@@ -81,7 +81,7 @@ def test_noise_and_more_steps_ask_for_smaller_steps():
         (lambda: tune_eta(PAPER, 2), ValueError, "generator: expected a torch.Generator to sample spectra for"),
         (lambda: tune_eta(PAPER, 0), ValueError, "num_steps: expected a positive integer, got 0"),
         (lambda: tune_eta(PAPER, num_spectra=0), ValueError, "num_spectra: expected a positive integer, got 0"),
-        (lambda: tune_eta("tasks"), TypeError, "tasks: expected LinearTasks or a TaskBatch, got str"),
+        (lambda: tune_eta("tasks"), TypeError, "tasks: expected LinearTasks or TaskBatch, got str"),
     ],
 )
 def test_a_bad_argument_is_refused(call, error, message, refused):

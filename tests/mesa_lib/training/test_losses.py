@@ -10,6 +10,7 @@ from mesa_lib import (
     FittedLinearModel,
     FreeTransformer,
     LinearTasks,
+    SineTasks,
     TaskBatch,
     clamped_query_loss,
     expected_query_loss,
@@ -150,3 +151,11 @@ def test_expected_loss_refuses_implicit_weights_that_would_broadcast_against_the
         ValueError,
         "learner: expected implicit weights that end in (4, 2, 3), the shape of the teachers, got (4, 1, 3)",
     )
+
+
+def test_expected_losses_are_for_linear_tasks_and_say_so(refused):
+    waves = SineTasks(num_context=5)
+    batch = waves.sample(2, torch.Generator())
+    message = "tasks: expected LinearTasks, got SineTasks; use sampled_query_loss"
+    refused(lambda: expected_query_loss(gradient_descent_learner(0.1), batch, waves), TypeError, message)
+    assert sampled_query_loss(gradient_descent_learner(0.1), batch, waves).shape == ()

@@ -288,5 +288,5 @@ def test_settings_that_are_no_settings_are_refused(refused):
     refused(
         lambda: train(learner, LinearTasks(x_dim=3), [0], {}),
         TypeError,
-        "settings: expected TrainingSettings, got dict",
+        "settings: expected TrainingSettings or None, got dict",
     )

@@ -13,7 +13,7 @@ RUN := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help book html zip execute assignments test lint bench record clean distclean lock
+.PHONY: help book html zip execute assignments test mutants lint bench record clean distclean lock
 .SUFFIXES:
 
 help:  ## list the verbs
@@ -41,7 +41,12 @@ test: $(INSTALLED) lint  ## lint, re-run every chapter against its stored output
 	chapters="$$($(RUN) -m tools.toc)" && $(RUN) -m pytest $$chapters --nbval --nbval-current-env \
 	    --nbval-sanitize-with tests/chapters/nbval_sanitize.cfg -n $(TEST_WORKERS) --dist loadfile
 	$(RUN) -m pytest -n $(TEST_WORKERS) --dist loadfile --ignore=tests/mutation
-	$(RUN) -m pytest -n $(TEST_WORKERS) tests/mutation
+	$(RUN) -m pytest -n $(TEST_WORKERS) -m 'not mutants' tests/mutation
+
+mutants: export OMP_NUM_THREADS := 1
+mutants: export TQDM_DISABLE := 1
+mutants: $(INSTALLED)  ## break mesa_lib in every way that tests/mutation/mutants.py lists: a test must notice each
+	$(RUN) -m pytest -n $(TEST_WORKERS) -m mutants tests/mutation
 
 lint: $(INSTALLED)  ## ruff, mypy (strict) and the import staircase
 	$(RUN) -m ruff check .

@@ -148,7 +148,7 @@ def kernel_pictures(grid: Float[Tensor, "query"], matrices: Mapping[str, Float[T
     for column, (name, matrix) in enumerate(matrices.items()):
         axes = figure.add_subplot(places[0, column])
         images.append(axes.imshow(matrix.double().numpy(), cmap=DIVERGING, vmin=-limit, vmax=limit, origin="lower",
-                                  extent=(*ends, *ends)))  # fmt: skip
+                                  extent=(*ends, *ends), interpolation="none"))  # fmt: skip
         axes.set(xlabel="asking $x'$", ylabel="example $x$" if column == 0 else "")
         axes.grid(visible=False)
         panel_label(axes, name)

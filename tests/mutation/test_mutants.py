@@ -1,4 +1,8 @@
-"""Every break of mesa_lib is noticed: each mutant is killed by the assertion of the test that it names."""
+"""Every break of mesa_lib is noticed: each mutant is killed by the assertion of the test that it names.
+
+Killing them all takes some ten minutes and is asked for by name (`make mutants`); `make test` only sees to it that
+every mutant still finds the text that it breaks and the test that shall notice.
+"""
 
 import multiprocessing
 import xml.etree.ElementTree as ElementTree
@@ -27,6 +31,7 @@ def run(project, tests):
     return list(ElementTree.parse(report).iter("testcase"))
 
 
+@pytest.mark.mutants
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_mutant_is_killed_by_the_assertion_of_its_test(mutant, tmp_path):
     copy_project(tmp_path)
@@ -39,6 +44,7 @@ def test_mutant_is_killed_by_the_assertion_of_its_test(mutant, tmp_path):
     assert [message for message in failures if not message.startswith(("AssertionError", "assert "))] == []
 
 
+@pytest.mark.mutants
 def test_the_killers_pass_when_nothing_is_broken(tmp_path):
     copy_project(tmp_path)
     cases = run(tmp_path, sorted({mutant.killer for mutant in MUTANTS}))
@@ -51,3 +57,12 @@ def test_mutants_have_names_of_their_own_and_break_many_rooms():
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS) >= 14
     assert all((ROOT / "mesa_lib" / mutant.file).exists() for mutant in MUTANTS)
     assert len({mutant.file for mutant in MUTANTS}) >= 10
+
+
+def test_every_mutant_finds_its_text_once_and_its_killer():
+    for mutant in MUTANTS:
+        text = (ROOT / "mesa_lib" / mutant.file).read_text(encoding="utf-8")
+        assert text.count(mutant.old) == 1, f"{mutant.name}: mesa_lib/{mutant.file} holds {mutant.old!r} not once"
+        file, _, name = mutant.killer.partition("::")
+        killer = f"def {name.partition('[')[0]}("
+        assert killer in (ROOT / "tests" / file).read_text(encoding="utf-8"), f"{mutant.name}: no {killer} in {file}"

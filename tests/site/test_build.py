@@ -106,7 +106,7 @@ def test_every_row_of_the_ledger_links_to_the_box_of_its_check(site):
     for row in rows:
         (link,) = (a["href"] for a in row.find_all("a", class_="internal") if "#verdict-" in a["href"])
         file, _, box = link.partition("#")
-        found = pages[f"book/{file}"].find(id=box)
+        found = pages[f"book/{file or 'claims.html'}"].find(id=box)  # a check may stand on the page of the ledger
         assert found is not None, f"{row['id']}: no box {box} on {file}"
         assert found.get_text().startswith(f"Claim {row.find('th').get_text()}: ")
 

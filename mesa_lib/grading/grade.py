@@ -188,6 +188,9 @@ class Grader:
 
     def _worker(self, job: int) -> Worker:
         assignment = self.assignment
+        if not (self.library / "mesa_lib").is_dir():
+            # Else an installed mesa_lib would take its place, whole, with the rooms that hold the answers.
+            raise GraderError(f"the worker did not start: No module named 'mesa_lib' in {self.library}")
         try:
             return Worker(self.sandbox, self.library, assignment.limits, assignment.names, self.secrets, job)
         except OSError as error:

@@ -1,6 +1,7 @@
 """Pictures of copying: who reads whom, how sharp a softmax must be, signal and loss in training, codes, induction."""
 
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -8,7 +9,7 @@ from jaxtyping import Float
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from mesa_lib.figures.style import BAND, COLORS, look, panel_label, styled
+from mesa_lib.figures.style import BAND, COLORS, MARKERS, look, panel_label, styled
 from mesa_lib.validation import finite_tensor
 
 
@@ -68,8 +69,7 @@ def missed_weights(
             raise ValueError(f"{name}: expected {len(sharpness)} positive shares, got {list(values)}")
     figure, axes = plt.subplots(figsize=(7.0, 3.4))
     axes.plot(sharpness, law, **BAND, label="one-hot, exact")
-    markers = ("o", "s", "^", "D")
-    for (text, (role, values)), marker in zip(measured.items(), markers, strict=False):
+    for (text, (role, values)), marker in zip(measured.items(), cycle(MARKERS), strict=False):
         axes.plot(sharpness, values, **look(role), linewidth=1.2, marker=marker, markersize=3.5, label=text)
     axes.axvline(1, color=COLORS["other"], linewidth=1, linestyle=":")
     axes.annotate("as printed, k = 1", (1, 0), xycoords=("data", "axes fraction"), xytext=(4, 4),
@@ -254,7 +254,7 @@ def induction_accuracy(dimensions: Sequence[int], shares: Mapping[str, tuple[str
     if not shares:
         raise ValueError("shares: expected at least one method, got none")
     figure, axes = plt.subplots(figsize=(7.0, 3.2))
-    for (text, (role, values)), marker in zip(shares.items(), ("o", "s", "^", "D"), strict=False):
+    for (text, (role, values)), marker in zip(shares.items(), cycle(MARKERS), strict=False):
         if len(values) != len(dimensions):
             raise ValueError(f"{text}: expected {len(dimensions)} shares, got {len(values)}")
         axes.plot(dimensions, list(values), **look(role), linewidth=1.4, marker=marker, markersize=5, label=text)

@@ -1,6 +1,7 @@
 """Pictures of deep networks: losses beside families, agreement, the weights of every layer, interpolation."""
 
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 
 import matplotlib.pyplot as plt
 from jaxtyping import Float
@@ -10,11 +11,10 @@ from matplotlib.ticker import NullLocator
 from torch import Tensor
 
 from mesa_lib.figures.construction import draw_matrix
-from mesa_lib.figures.style import COLORS, look, panel_label, styled
+from mesa_lib.figures.style import COLORS, MARKERS, look, panel_label, styled
 from mesa_lib.networks.attention import AttentionWeights
 
-MARKERS = ("o", "s", "^", "D", "v")
-"""Markers for networks side by side, so that no figure depends on colour alone."""
+NETWORK_MARKERS = MARKERS[:5]
 
 Row = tuple[str, Sequence[float]]
 """A role of `COLORS`, and the numbers that stand in one row."""
@@ -79,8 +79,8 @@ def agreement_ladder(references: Sequence[str], cosines: Mapping[str, Float[Tens
     Raises:
         ValueError: more networks than markers, or not one row of cosines for each reference.
     """
-    if len(cosines) > len(MARKERS):
-        raise ValueError(f"cosines: expected at most {len(MARKERS)} networks, got {len(cosines)}")
+    if len(cosines) > len(NETWORK_MARKERS):
+        raise ValueError(f"cosines: expected at most {len(NETWORK_MARKERS)} networks, got {len(cosines)}")
     figure, axes = plt.subplots(figsize=(7.0, 0.9 + 0.42 * len(references)))
     for number, (name, rows) in enumerate(cosines.items()):
         if rows.dim() != 2 or rows.shape[0] != len(references):
@@ -88,7 +88,7 @@ def agreement_ladder(references: Sequence[str], cosines: Mapping[str, Float[Tens
         shift = 0.22 * (number - (len(cosines) - 1) / 2)
         tint = [COLORS["interpolated"], COLORS["constructed"], COLORS["trained"]][number % 3]
         for height, row in enumerate(rows.double().tolist()):
-            axes.plot([1 - cosine for cosine in row], [height + shift] * len(row), MARKERS[number], color=tint,
+            axes.plot([1 - cosine for cosine in row], [height + shift] * len(row), NETWORK_MARKERS[number], color=tint,
                       markersize=5.5, alpha=0.8, label=name if height == 0 else None, zorder=3)  # fmt: skip
     axes.set_yticks(range(len(references)), list(references), fontsize=9)
     axes.set(xscale="log", ylim=(len(references) - 0.5, -0.5), xlabel="cosine of sensitivities, mean over tasks")
@@ -154,7 +154,7 @@ def layer_numbers(
         raise ValueError(f"gammas: expected shape {(*etas.shape[:-1], layers - 1)}, got {tuple(gammas.shape)}")
     figure, axes = plt.subplots(figsize=(6.2, 3.6))
     places = list(range(1, layers + 1))
-    for (text, line), style in zip(references.items(), ("-", "--", ":"), strict=False):
+    for (text, line), style in zip(references.items(), cycle(("-", "--", ":")), strict=False):
         if len(line) != layers:
             raise ValueError(f"references[{text!r}]: expected {layers} numbers, got {len(line)}")
         axes.plot(places, line, color=COLORS["theory"], linewidth=2.5, alpha=0.35, linestyle=style, label=text)

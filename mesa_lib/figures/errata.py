@@ -1,6 +1,7 @@
 """Pictures of published numbers beside what the readings of a text would have given."""
 
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 
 import matplotlib.pyplot as plt
 from jaxtyping import Float
@@ -33,7 +34,7 @@ def printed_maxima(
     if printed.shape != (len(lengths),):
         raise ValueError(f"printed: expected {len(lengths)} numbers, got shape {tuple(printed.shape)}")
     figure, axes = plt.subplots(figsize=(5.4, 3.6))
-    for (text, draws), hatch in zip(simulated.items(), ("", "///", "..."), strict=False):
+    for (text, draws), hatch in zip(simulated.items(), cycle(("", "///", "...")), strict=False):
         if draws.dim() != 2 or len(draws) != len(lengths):
             raise ValueError(f"simulated[{text!r}]: expected {len(lengths)} rows, got shape {tuple(draws.shape)}")
         low, high = draws.double().amin(-1).tolist(), draws.double().amax(-1).tolist()

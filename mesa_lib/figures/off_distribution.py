@@ -10,11 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from mesa_lib.figures.style import BAND, COLORS, look, panel_label, styled
+from mesa_lib.figures.style import BAND, COLORS, MARKERS, look, panel_label, styled
 from mesa_lib.validation import trailing_shape
 
-MARKERS = ("o", "s", "^", "D")
-"""Markers for families of points in one panel, so that no figure depends on colour alone."""
+SIZE_MARKERS = MARKERS[:4]
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,16 +244,16 @@ def loss_by_size(
         ValueError: curves and trained layers are not for the same d, there are more d than markers, or a curve is not
             one number a length.
     """
-    if set(exact) != set(trained) or not 1 <= len(exact) <= len(MARKERS):
+    if set(exact) != set(trained) or not 1 <= len(exact) <= len(SIZE_MARKERS):
         raise ValueError(
-            f"trained: expected layers for each d of {sorted(exact)}, 1 to {len(MARKERS)}, got {sorted(trained)}"
+            f"trained: expected layers for each d of {sorted(exact)}, 1 to {len(SIZE_MARKERS)}, got {sorted(trained)}"
         )
     figure, axes = plt.subplots(figsize=(7.0, 3.5))
-    for marker, (d, curve) in zip(MARKERS, exact.items(), strict=False):
+    for marker, (d, curve) in zip(SIZE_MARKERS, exact.items(), strict=False):
         if len(curve) != len(lengths):
             raise ValueError(f"exact[{d}]: expected {len(lengths)} numbers, one a length, got {len(curve)}")
         axes.plot(lengths, curve.numpy(), **BAND,
-                  label="one gradient step, exact" if marker == MARKERS[0] else None)  # fmt: skip
+                  label="one gradient step, exact" if marker == SIZE_MARKERS[0] else None)  # fmt: skip
         sizes, losses = trained[d]
         for size, row in zip(sizes, losses, strict=True):
             axes.plot([size] * len(row), row.numpy(), marker, color=COLORS["trained"], alpha=0.6, markersize=5.5,

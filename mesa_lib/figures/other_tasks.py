@@ -1,6 +1,7 @@
 """Pictures of tasks that are less plain: a preconditioner, one curve of steps, a stored W_0, longer tests."""
 
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 
 import matplotlib.pyplot as plt
 from jaxtyping import Float
@@ -9,11 +10,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 from torch import Tensor
 
-from mesa_lib.figures.style import BAND, COLORS, LINES, look, panel_label, styled
+from mesa_lib.figures.style import BAND, COLORS, LINES, MARKERS, look, panel_label, styled
 from mesa_lib.validation import trailing_shape
 
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-"""Markers for kinds of tasks side by side, so that no figure depends on colour alone."""
+MOST_KINDS = 7
 
 
 @styled
@@ -81,8 +81,8 @@ def steps_on_one_curve(
     Raises:
         ValueError: no kind of tasks, or more than there are markers.
     """
-    if not 1 <= len(kinds) <= len(MARKERS):
-        raise ValueError(f"kinds: expected 1 to {len(MARKERS)} kinds of tasks, got {len(kinds)}")
+    if not 1 <= len(kinds) <= MOST_KINDS:
+        raise ValueError(f"kinds: expected 1 to {MOST_KINDS} kinds of tasks, got {len(kinds)}")
     figure, axes = plt.subplots(figsize=(7.0, 3.4))
     axes.plot(*curve, label="optimal step, exact", **BAND)
     colors = [color for role, color in COLORS.items() if role != "theory"]
@@ -151,7 +151,7 @@ def loss_rows(
         if losses is not None:
             axes.plot(losses.numpy(), [place] * len(losses), "o", color=COLORS["trained"], alpha=0.6, markersize=5.5,
                       label="trained, one dot a seed", zorder=3)  # fmt: skip
-    for (text, level), style in zip(levels.items(), ("--", ":", "-."), strict=False):
+    for (text, level), style in zip(levels.items(), cycle(("--", ":", "-.")), strict=False):
         axes.axvline(level, color=COLORS["gradient descent"], linestyle=style, linewidth=1.2, label=text, zorder=1)
     axes.set(yticks=range(len(names)), yticklabels=names, xlabel=r"expected query loss $L / L_0$")
     axes.invert_yaxis()
@@ -192,7 +192,7 @@ def longer_tests(
             raise ValueError(f"exact[{text!r}]: expected {len(lengths)} numbers, one a length, got {len(curve)}")
     figure, axes = plt.subplots(figsize=(7.0, 3.5))
     roles = [role for role in COLORS if role not in ("theory", "trained")]
-    for role, (text, curve) in zip(roles, exact.items(), strict=False):
+    for role, (text, curve) in zip(cycle(roles), exact.items(), strict=False):
         axes.plot(lengths, curve.numpy(), color=COLORS[role], linestyle=LINES[role], label=text, zorder=3)
         axes.axhline(floors[text], color=COLORS[role], linewidth=3.5, alpha=0.25, zorder=1)
     at, losses = trained

@@ -1,6 +1,7 @@
 """Pictures of rival accounts: errors of many learners on one axis, who is like whom, concepts, and two objectives."""
 
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from typing import NamedTuple
 
 import matplotlib.pyplot as plt
@@ -11,10 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from torch import Tensor
 
-from mesa_lib.figures.style import BAND, COLORS, look, panel_label, styled
-
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")
-"""Markers in the order of the curves, so that no curve depends on colour alone."""
+from mesa_lib.figures.style import BAND, COLORS, MARKERS, look, panel_label, styled
 
 
 class Curve(NamedTuple):
@@ -215,7 +213,7 @@ def concept_inference(
     for axes, (heading, by_length) in zip(places, shown, strict=True):
         curves = [
             Curve(f"examples of {length} symbols", role, range(len(numbers)), list(values))
-            for role, (length, values) in zip(roles, by_length.items(), strict=False)
+            for role, (length, values) in zip(cycle(roles), by_length.items(), strict=False)
         ]
         _draw(axes, curves)
         axes.set_xticks(range(len(numbers)), [str(number) for number in numbers])

@@ -13,13 +13,10 @@ from matplotlib.ticker import NullLocator
 from torch import Tensor
 
 from mesa_lib.figures.construction import draw_matrix
-from mesa_lib.figures.style import BAND, COLORS, look, panel_label, styled
+from mesa_lib.figures.style import BAND, COLORS, MARKERS, look, panel_label, reference_level, styled
 from mesa_lib.networks.attention import AttentionWeights
 from mesa_lib.tasks import TaskBatch
 from mesa_lib.theory.softmax import SoftmaxHeads
-
-MARKERS = ("o", "s", "^", "D", "v")
-"""Markers for families of points in one panel, so that no figure depends on colour alone."""
 
 NETWORKS = ("gradient descent", "interpolated", "trained", "gd++", "constructed")
 """The roles whose colours and line styles stand for networks side by side, in their order."""
@@ -28,14 +25,6 @@ NETWORKS = ("gradient descent", "interpolated", "trained", "gd++", "constructed"
 def _same_length(name: str, values: Sequence[float] | Tensor, reference_name: str, length: int) -> None:
     if len(values) != length:
         raise ValueError(f"{name}: expected {length} numbers, as many as {reference_name}, got {len(values)}")
-
-
-def _level(axes: Axes, height: float, text: str, *, below: bool = False) -> None:
-    """A level that theory gives: a broad pale line under the data, with its name at the right end."""
-    axes.axhline(height, **BAND)
-    axes.annotate(text, (1, height), xycoords=("axes fraction", "data"), xytext=(-2, -4 if below else 4),
-                  textcoords="offset points", ha="right", va="top" if below else "bottom", fontsize=8.5,
-                  color=COLORS["theory"])  # fmt: skip
 
 
 def _ticks_at(axes: Axes, betas: Sequence[float]) -> None:
@@ -148,7 +137,7 @@ def shifted_inputs(
         axes.plot(along.numpy(), change.numpy(), "o", color=COLORS[role], markersize=3, alpha=0.6, zorder=3)
         axes.set_xlabel("query along the shift, $c \\cdot x_q$")
         panel_label(axes, name)
-    _level(panels[0], constant, r"predicted: $-\sum_h P_h W_{V,h} (c, 0)$", below=True)
+    reference_level(panels[0], constant, r"predicted: $-\sum_h P_h W_{V,h} (c, 0)$", below=True)
     panels[0].set_ylabel("change of the prediction")
     return figure
 
@@ -227,7 +216,7 @@ def head_losses(
         found, reached = trained.get(kind, ((), ()))
         axes.plot(found, reached, "o", color=COLORS["trained"], markersize=6, alpha=0.8, zorder=4, label="trained")
         for text, height in levels.get(kind, {}).items():
-            _level(axes, height, text)
+            reference_level(axes, height, text)
         axes.set_xlabel(r"size of the scores $\beta$")
         panel_label(axes, kind)
     panels[0, 0].set_ylabel("$L / L_0$")
@@ -262,7 +251,7 @@ def network_losses(
                       label=name if member == 0 else None)  # fmt: skip
     for text, height in levels.items():
         crowded = any(0 < height - other < 0.06 for other in levels.values())
-        _level(axes, height, text, below=not crowded)
+        reference_level(axes, height, text, below=not crowded)
     axes.set(xlabel="training step", ylabel="$L / L_0$", ylim=(0.45, 1.05), xlim=(0, steps[-1]))
     figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=8.5)
     return figure

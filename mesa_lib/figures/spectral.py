@@ -8,11 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from mesa_lib.figures.style import COLORS, look, panel_label, styled
+from mesa_lib.figures.style import COLORS, MARKERS, look, panel_label, styled
 from mesa_lib.validation import one_of
-
-_MARKERS = ("o", "s", "^", "D", "v")
-"""What keeps curves of one role apart, in the order in which they come."""
 
 
 def _draw(axes: Axes, x: Sequence[float], curves: Mapping[str, tuple[str, Tensor]], *, markers: bool) -> None:
@@ -25,7 +22,7 @@ def _draw(axes: Axes, x: Sequence[float], curves: Mapping[str, tuple[str, Tensor
         if role == "theory":
             axes.plot(places, values, color=COLORS["theory"], linewidth=5, alpha=0.3, label=text, zorder=1)
         elif markers:
-            axes.plot(places, values, **look(role), marker=_MARKERS[number % len(_MARKERS)], markersize=4.5,
+            axes.plot(places, values, **look(role), marker=MARKERS[number % len(MARKERS)], markersize=4.5,
                       linewidth=1.3, label=text, zorder=3)  # fmt: skip
         else:
             axes.plot(places, values, **look(role), linewidth=1.6 + number, label=text, zorder=3)

@@ -32,6 +32,9 @@ LINES: dict[str, Any] = {
 }
 """A line style for each colour's role, so that no figure depends on colour alone."""
 
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")
+"""Markers for curves or networks side by side, in this order, so that no figure depends on colour alone."""
+
 BAND: dict[str, Any] = {"color": COLORS["theory"], "linewidth": 4, "alpha": 0.3, "zorder": 1}
 """Exact theory under measured data: a broad pale line that does not hide what lies on it."""
 
@@ -90,3 +93,18 @@ def look(role: str) -> dict[str, Any]:
 def panel_label(axes: Axes, text: str) -> None:
     """A short heading at the upper left of a panel, where the eye starts."""
     axes.set_title(text, loc="left")
+
+
+def reference_level(axes: Axes, level: float, text: str, *, below: bool = False) -> None:
+    """A level that theory predicts: a broad pale line under the data, with its name at the right end.
+
+    Args:
+        axes: where to draw.
+        level: its height, in units of the vertical axis.
+        text: its name; may be empty.
+        below: whether the name stands below the line.
+    """
+    axes.axhline(level, **BAND)
+    axes.annotate(text, (1, level), xycoords=("axes fraction", "data"), xytext=(-2, -5 if below else 5),
+                  textcoords="offset points", ha="right", va="top" if below else "bottom", fontsize=8.5,
+                  color=COLORS["theory"])  # fmt: skip

@@ -4,27 +4,18 @@ from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
 from jaxtyping import Float
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
 from mesa_lib.comparison import Comparison
 from mesa_lib.figures.construction import draw_matrix
-from mesa_lib.figures.style import BAND, COLORS, look, panel_label, styled
+from mesa_lib.figures.style import COLORS, look, panel_label, reference_level, styled
 from mesa_lib.networks.attention import AttentionWeights
 
 
 def _check_rows(name: str, values: Tensor, rows: int) -> None:
     if values.dim() != 2 or values.shape[0] != rows:
         raise ValueError(f"{name}: expected {rows} rows and one column a seed, got shape {tuple(values.shape)}")
-
-
-def _reference(axes: Axes, level: float, text: str, *, below: bool = False) -> None:
-    """A level that theory predicts: a broad pale line under the data, with its name at the right end."""
-    axes.axhline(level, **BAND)
-    axes.annotate(text, (1, level), xycoords=("axes fraction", "data"), xytext=(-2, -5 if below else 5),
-                  textcoords="offset points", ha="right", va="top" if below else "bottom", fontsize=8.5,
-                  color=COLORS["theory"])  # fmt: skip
 
 
 @styled
@@ -50,7 +41,7 @@ def loss_curves(
         axes.plot(steps, curve.numpy(), color=COLORS["trained"], linewidth=1.2, alpha=0.85, zorder=3,
                   label=f"trained layer, {relative_losses.shape[-1]} seeds" if member == 0 else None)  # fmt: skip
     for text, level in levels.items():
-        _reference(axes, level, text, below=True)
+        reference_level(axes, level, text, below=True)
     axes.set(xlabel="training step", ylabel=r"expected query loss $L / L_0$", ylim=(0.42, 1.06), xlim=(0, steps[-1]))
     axes.legend(loc="center right")
     return figure
@@ -89,7 +80,7 @@ def agreement_curves(steps: Sequence[int], comparisons: Sequence[Comparison], la
         axes.fill_between(steps, low, high, color=COLORS[role], alpha=0.2, linewidth=0)
     left.set(xlabel="training step", ylabel="mean difference to one gradient step", yscale="log")
     right.set(xlabel="training step", ylabel="cosine", ylim=(-0.05, 1.05))
-    _reference(right, 1.0, "")
+    reference_level(right, 1.0, "")
     panel_label(left, "how far from the gradient step")
     panel_label(right, "same direction?")
     left.legend()
@@ -158,7 +149,7 @@ def interpolation_curves(
         for member, curve in enumerate(values.unbind(-1)):
             axes.plot(fractions, curve.numpy(), **{**look(role), "linewidth": 1.3, "zorder": 3},
                       label=text if member == 0 else None)  # fmt: skip
-    _reference(axes, optimum, "one gradient step, exact", below=True)
+    reference_level(axes, optimum, "one gradient step, exact", below=True)
     axes.set(xlabel="fraction of the way: 0 trained, 1 constructed", ylabel=r"expected query loss $L / L_0$")
     axes.margins(y=0.12)
     axes.legend()

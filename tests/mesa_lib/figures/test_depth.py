@@ -126,3 +126,9 @@ def test_loss_by_depth_refuses_rows_without_their_depth(refused):
     refused(lambda: figures.loss_by_depth([1, 5], curve, torch.ones(2, 3)), ValueError, message)
     message = "trained: expected 2 rows and a column a seed, got shape (3, 2)"
     refused(lambda: figures.loss_by_depth([1, 5], {}, torch.ones(3, 2)), ValueError, message)
+
+
+def test_no_reference_is_dropped_for_want_of_a_line_style():
+    references = {f"times {factor}": [1.0 * factor, 9.0 * factor] for factor in range(1, 6)}
+    (axes,) = figures.layer_numbers(torch.tensor([[1.0, 9.0]]), torch.tensor([[1.0]]), references).axes
+    assert {line.get_label() for line in axes.lines} >= set(references)

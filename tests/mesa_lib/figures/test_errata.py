@@ -24,3 +24,9 @@ def test_printed_maxima_refuse_numbers_without_their_length(refused):
     refused(lambda: draw(LENGTHS, PRINTED[:1], SIMULATED), ValueError, "printed: expected 2 numbers, got shape (1,)")
     message = "simulated['small']: expected 2 rows, got shape (1, 3)"
     refused(lambda: draw(LENGTHS, PRINTED, {"small": SIMULATED["small"][:1]}), ValueError, message)
+
+
+def test_no_reading_is_dropped_for_want_of_a_hatch():
+    simulated = {str(factor): factor * SIMULATED["small"] for factor in range(1, 6)}
+    (axes,) = figures.printed_maxima(LENGTHS, PRINTED, simulated).axes
+    assert len(axes.collections) == 5 and [note.get_text() for note in axes.texts] == list(simulated)

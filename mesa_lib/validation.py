@@ -26,6 +26,15 @@ def positive_integer(name: str, value: object) -> int:
     return int(value)
 
 
+def non_negative_integer(name: str, value: object) -> int:
+    """Return `value` as an int; a ValueError or TypeError names it unless it is an integer >= 0."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name}: expected an integer >= 0, got {value!r} of type {type(value).__name__}")
+    if value < 0:
+        raise ValueError(f"{name}: expected an integer >= 0, got {value}")
+    return int(value)
+
+
 def finite_number(name: str, value: object) -> float:
     """Return `value` as a float; a ValueError or TypeError names it unless it is a finite real number."""
     if isinstance(value, bool) or not isinstance(value, Real):

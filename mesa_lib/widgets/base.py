@@ -4,10 +4,13 @@ import html
 import inspect
 import json
 import sys
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import anywidget
+import torch
 import traitlets
+from jaxtyping import Float
 from torch import Tensor
 
 from mesa_lib.tasks import TaskBatch
@@ -99,3 +102,19 @@ def line_task(batch: TaskBatch) -> TaskBatch:
             f"shape {tuple(batch.context_x.shape)}, y_dim = {batch.y_dim} and num_queries = {batch.num_queries}"
         )
     return batch
+
+
+def shown_task(x: Sequence[float], y: Sequence[float], queries: Float[Tensor, "query"]) -> TaskBatch:
+    """The task that a widget shows now, in float64: one input, one target, and queries whose targets nobody knows.
+
+    Args:
+        x: the context's inputs.
+        y: its targets.
+        queries: shape (query).
+
+    Returns:
+        A TaskBatch of one task; its query_y are zeros.
+    """
+    data = torch.tensor([[list(x)], [list(y)]], dtype=torch.float64).mT
+    asked = queries.double()[None, :, None]
+    return TaskBatch(data[:1], data[1:], asked, torch.zeros_like(asked))

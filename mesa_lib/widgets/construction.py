@@ -15,7 +15,7 @@ from mesa_lib.networks import (
 )
 from mesa_lib.tasks import TaskBatch
 from mesa_lib.validation import finite_number, one_of, positive_integer
-from mesa_lib.widgets.base import Widget, line_task, numbers
+from mesa_lib.widgets.base import Widget, line_task, numbers, shown_task
 
 SLOTS = ("start", "zero")
 
@@ -74,9 +74,7 @@ class PropositionByHand(Widget, front_end="proposition_by_hand"):
 
     def predictions(self) -> tuple[float, float]:
         """What the layers predict for the query in the present state, and what gradient descent does."""
-        data = torch.tensor([[self.x], [self.y]], dtype=torch.float64).mT
-        query_x = torch.tensor([[[self.x_q]]], dtype=torch.float64)
-        batch = TaskBatch(data[:1], data[1:], query_x, torch.zeros_like(query_x))
+        batch = shown_task(self.x, self.y, torch.tensor([self.x_q], dtype=torch.float64))
         w_0 = torch.tensor([[self.w_0]], dtype=torch.float64)
         tokens = concatenated_tokens(batch, w_0 if self.slot == "start" else None)
         if self.query_inside:

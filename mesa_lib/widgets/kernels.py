@@ -18,7 +18,7 @@ from mesa_lib.algorithms import (
 from mesa_lib.features import feature_batch
 from mesa_lib.tasks import TaskBatch
 from mesa_lib.validation import finite_number, finite_tensor, positive_integer, positive_number
-from mesa_lib.widgets.base import Widget, line_task, numbers
+from mesa_lib.widgets.base import Widget, line_task, numbers, shown_task
 
 GRID = 101
 MAX_STEPS = 40
@@ -89,12 +89,12 @@ class KernelByHand(Widget, front_end="kernel_by_hand"):
 
     def predictions(self, queries: Float[Tensor, "query"]) -> dict[str, Float[Tensor, "query"]]:
         """What is drawn, at float64 queries of shape (query): "layers", "limit" and "softmax", each of that shape."""
-        data = torch.tensor([[self.x], [self.y]], dtype=torch.float64).mT
-        asked = queries.double()[None, :, None]
-        batch = TaskBatch(data[:1], data[1:], asked, torch.zeros_like(asked))
+        batch = shown_task(self.x, self.y, queries)
         kernel = feature_kernel(self._features)
         on_features = feature_batch(self._features, batch)
-        layers = kernel_gradient_descent(batch, kernel, self.eta, self.num_steps) if self.num_steps else 0 * asked
+        layers = (
+            kernel_gradient_descent(batch, kernel, self.eta, self.num_steps) if self.num_steps else 0 * batch.query_x
+        )
         found = {
             "layers": layers,
             "limit": kernel_regression(batch, kernel, relative_cutoff=1e-9),

@@ -8,7 +8,7 @@ import traitlets
 from mesa_lib.algorithms import context_loss, loss_gradient
 from mesa_lib.tasks import TaskBatch
 from mesa_lib.validation import finite_number
-from mesa_lib.widgets.base import Widget, line_task, numbers
+from mesa_lib.widgets.base import Widget, line_task, numbers, shown_task
 
 
 class StepOnData(Widget, front_end="step_on_data"):
@@ -44,8 +44,7 @@ class StepOnData(Widget, front_end="step_on_data"):
 
     def describe(self) -> str:
         """The step from the present slope, and the loss before and after it."""
-        data = torch.tensor([[self.x], [self.y]], dtype=torch.float64).mT
-        batch = TaskBatch(data[:1], data[1:], data[:1, :1], data[1:, :1])
+        batch = shown_task(self.x, self.y, torch.zeros(1))
         before = torch.tensor([[self.w_0]], dtype=torch.float64)
         after = before - self.eta * loss_gradient(before, batch)
         losses = [context_loss(weights, batch).item() for weights in (before, after)]

@@ -5,17 +5,18 @@ from typing import Any
 import torch
 import traitlets
 
+from mesa_lib.algorithms import centred_gradient_descent, gradient_descent
 from mesa_lib.networks import (
     AttentionWeights,
     concatenated_tokens,
-    gd_construction,
     read_prediction,
+    smoother_construction,
     softmax_self_attention,
     two_head_softmax_construction,
 )
 from mesa_lib.tasks import TaskBatch
-from mesa_lib.validation import finite_number, one_of, positive_number
-from mesa_lib.widgets.base import Widget, line_task, numbers
+from mesa_lib.validation import finite_number, non_negative_integer, one_of, positive_number
+from mesa_lib.widgets.base import Widget, line_task, numbers, shown_task
 
 HEADS = ("one", "one-sided", "two")
 QUERIES = 41
@@ -66,16 +67,14 @@ class SoftmaxStep(Widget, front_end="softmax_step"):
             x_q=numbers(batch.query_x)[0],
             beta=positive_number("beta", beta),
             heads=one_of("heads", heads, HEADS),
-            num_sinks=_count("num_sinks", num_sinks),
+            num_sinks=non_negative_integer("num_sinks", num_sinks),
             eta=finite_number("eta", eta),
             **{"finding": _FINDING} | kwargs,
         )
 
     def predictions(self, queries: torch.Tensor) -> torch.Tensor:
         """What the heads predict in the present state, for float64 queries of shape (query); the same shape."""
-        data = torch.tensor([[self.x], [self.y]], dtype=torch.float64).mT
-        asked = queries.double()[None, :, None]
-        batch = TaskBatch(data[:1], data[1:], asked, torch.zeros_like(asked))
+        batch = shown_task(self.x, self.y, queries)
         tokens = softmax_self_attention(self._weights(), concatenated_tokens(batch), sink=float(self.num_sinks))
         return read_prediction(tokens, 1)[0, :, 0]
 
@@ -85,17 +84,18 @@ class SoftmaxStep(Widget, front_end="softmax_step"):
             return two_head_softmax_construction(
                 self.beta, self.eta, 1, 1, count, sink, self.heads == "one-sided", torch.float64
             )
-        scale = self.eta * (count + sink) / count / self.beta
-        head = gd_construction(scale, 1, 1, 1, dtype=torch.float64)
-        return AttentionWeights(head.w_k, self.beta * head.w_q, head.w_v, head.w_p)
+        output = self.eta * (count + sink) / count / self.beta
+        return smoother_construction([self.beta], [output], 1, 1, torch.float64)
 
     def distances(self) -> tuple[float, float]:
         """Root mean square distance, over queries from -1 to 1, to the gradient step and to the centred step."""
-        x, y = torch.tensor(self.x, dtype=torch.float64), torch.tensor(self.y, dtype=torch.float64)
         queries = torch.linspace(-1, 1, QUERIES, dtype=torch.float64)
-        answers = self.predictions(queries)
-        plain, centred = (self.eta * (y * keys).mean() for keys in (x, x - x.mean()))
-        return tuple((answers - slope * queries).square().mean().sqrt().item() for slope in (plain, centred))  # type: ignore[return-value]
+        answers, batch = self.predictions(queries), shown_task(self.x, self.y, queries)
+        plain, centred = (
+            (answers - step(batch, self.eta)[0, :, 0]).square().mean().sqrt().item()
+            for step in (gradient_descent, centred_gradient_descent)
+        )
+        return plain, centred
 
     def describe(self) -> str:
         """How far the heads are from the two steps."""
@@ -106,14 +106,6 @@ class SoftmaxStep(Widget, front_end="softmax_step"):
             f"{heads[self.heads]}, beta = {self.beta:.2f}{sinks}: over all queries {plain:.3f} away from the gradient "
             f"step and {centred:.3f} from the step on centred inputs."
         )
-
-
-def _count(name: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name}: expected an integer >= 0, got {value!r}")
-    if value < 0:
-        raise ValueError(f"{name}: expected an integer >= 0, got {value}")
-    return value
 
 
 _FINDING = (

@@ -33,8 +33,9 @@ execute: $(INSTALLED)  ## execute every chapter in place (CHAPTERS="one_layer_on
 	$(RUN) -m tools.execute $(if $(WORKERS),--workers $(WORKERS)) $(CHAPTERS)
 
 # One thread a process, as when the chapters were executed: the test processes share the cores. Files stay
-# on one worker, for what their tests share; the graders' sandboxes share their users, so their tests run one by one;
-# the breaks share nothing and would keep one worker busy while the other waits. The last step is a pytest run, so that the last line is pytest's own.
+# on one worker, for what their tests share. The graders' tests look at the first of the sandboxes' users and run one by
+# one; the breaks share nothing and would keep one worker busy while the other waits. The last step is a pytest run, so
+# that the last line is pytest's own.
 test: export OMP_NUM_THREADS := 1
 test: export TQDM_DISABLE := 1
 test: $(INSTALLED) lint  ## lint, re-run every chapter against its stored outputs, then all other tests

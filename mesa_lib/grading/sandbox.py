@@ -15,15 +15,18 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 BUBBLEWRAP, USER, LIMITS = "bubblewrap", "user", "limits"
 KINDS = (BUBBLEWRAP, USER, LIMITS)
 
 FIRST_USER, MOST_JOBS = 65520, 14
-"""Numbers between those that systemd hands out and `nobody`; each job has its own, so no job can end another's."""
+"""Numbers between those that systemd hands out and `nobody`; each job has its own, so no job can end another's. Graders
+at work on one machine at the same time share the row of them, and take turns (`claim_user`)."""
 
 WORKER = Path(__file__).with_name("worker.py")
 ENVIRONMENT = {
@@ -79,6 +82,11 @@ class Sandbox:
         start = ["setpriv", *user] if self.kind == USER else []
         return [*start, *clean, *python], str(box.parent / WORKER.name), str(library)
 
+    def claim(self, job: int) -> tuple[int, IO[bytes] | None]:
+        """The place in the row of users that a job shall have, and what to close when it is over; see `claim_user`."""
+        takes_user = self.kind == USER or (self.kind == BUBBLEWRAP and os.geteuid() == 0)
+        return claim_user(job) if takes_user else (job, None)
+
     def program(self, place: Path) -> None:
         """Put the worker's program where it can read it; bubblewrap lays it into its own file system."""
         if self.kind != BUBBLEWRAP:
@@ -125,6 +133,34 @@ class Sandbox:
         command += ["--perms", "0755", "--dir", "/mesa"]
         command += ["--ro-bind", str(WORKER), "/mesa/worker.py", "--ro-bind", str(library), "/mesa/library"]
         return [*command, "--chdir", "/box"]
+
+
+def claim_user(job: int) -> tuple[int, IO[bytes]]:
+    """Take one of the users for a while: the job's own, or the next that no other grader on this machine has taken.
+
+    Whoever cleans up after a user ends all that runs as it, another grader's students among them.
+
+    Args:
+        job: 0, 1, ...: which of the jobs at a time this is.
+
+    Returns:
+        The user's place in the row, and a file whose closing gives it back. So does the end of this process.
+
+    Raises:
+        GraderError: all users are taken.
+    """
+    import fcntl  # not on Windows, where nothing is graded
+
+    for place in (job, *(other for other in range(MOST_JOBS) if other != job)):
+        name = f"mesa-grading-user-{FIRST_USER + place}.lock"
+        lock = Path(tempfile.gettempdir(), name).open("wb")  # noqa: SIM115, open while the user is taken
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+        else:
+            return place, lock
+    raise GraderError(f"all {MOST_JOBS} users of the sandboxes are taken: is another grader at work on this machine?")
 
 
 def choose_sandbox(kind: str | None = None, python: Path | None = None) -> tuple[Sandbox, list[str]]:

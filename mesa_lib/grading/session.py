@@ -56,7 +56,7 @@ class Worker:
         limits: what it may use.
         names: the functions and variables that will be asked for.
         secrets: paths that it must not be able to read.
-        job: which of the jobs at a time this is.
+        job: which of the jobs at a time this is; if another grader has its user, the next free one's.
         readable: the secrets that it can read all the same; known once it has started.
 
     Raises:
@@ -77,6 +77,7 @@ class Worker:
         self._place.chmod(0o755)
         box = self._place / "box"
         box.mkdir(mode=0o700)
+        self.job, self._user = self.sandbox.claim(self.job)
         self.sandbox.give(box, self.job)
         self.sandbox.program(self._place)
         command, program, library = self.sandbox.command(box, self.library, self.job, self.limits.file_mb)
@@ -128,6 +129,8 @@ class Worker:
     def close(self) -> None:
         """End the worker, whatever it started, and its folder."""
         self.sandbox.end(self._process, self.job)
+        if self._user is not None:
+            self._user.close()
         self._requests.put(None)
         shutil.rmtree(self._place, ignore_errors=True)
 

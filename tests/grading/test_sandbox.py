@@ -15,6 +15,7 @@ from mesa_lib.grading.grade import Grader
 from mesa_lib.grading.library import PACKAGE, blocked_sources, copy_library
 from mesa_lib.grading.prepare import prepared_grader, read_salt
 from mesa_lib.grading.sandbox import BUBBLEWRAP, LIMITS, USER, GraderError, Sandbox, choose_sandbox
+from mesa_lib.grading.session import Worker
 from mesa_lib.grading.source import DEFAULT_ROOT
 from tests.grading.conftest import SALT, write_notebook
 
@@ -97,6 +98,36 @@ def test_a_machine_without_room_is_a_grader_error(demo, library, solution, tmp_p
         grade = Grader(demo, Sandbox(LIMITS), library, SALT).grade("ada", notebook)
     assert grade.error == "the worker did not start: No space left on device"
     assert grade.results == []
+
+
+def test_graders_at_the_same_time_take_different_users_and_give_them_back():
+    (first, lock), (second, other) = sandboxes.claim_user(0), sandboxes.claim_user(0)
+    assert len({first, second}) == 2
+    lock.close()
+    again, third = sandboxes.claim_user(first)
+    assert again == first
+    third.close()
+    other.close()
+
+
+def test_when_all_users_are_taken_the_grader_says_so():
+    held = [sandboxes.claim_user(0)[1] for _ in range(sandboxes.MOST_JOBS)]
+    try:
+        with pytest.raises(GraderError, match="users of the sandboxes are taken"):
+            sandboxes.claim_user(0)
+    finally:
+        for lock in held:
+            lock.close()
+
+
+def test_the_end_of_one_worker_leaves_that_of_another_grader_alone(demo, library, sandbox):
+    one, other = (Worker(sandbox(USER), library, demo.limits, demo.names) for _ in range(2))
+    try:
+        assert one.job != other.job
+        other.close()
+        one.run(0, "answer = 6 * 7")
+    finally:
+        one.close()
 
 
 def test_a_library_that_is_missing_is_a_grader_error(demo, solution, tmp_path):

@@ -13,7 +13,7 @@ RUN := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help book html zip execute assignments test mutants lint bench record clean distclean lock
+.PHONY: help book html zip execute assignments test mutants lint bench record stills clean distclean lock
 .SUFFIXES:
 
 help:  ## list the verbs
@@ -63,6 +63,9 @@ bench: $(INSTALLED)  ## measure the seconds that the book quotes (writes mesa_li
 
 record: $(INSTALLED)  ## train what widgets replay (writes two files in mesa_lib/widgets/static)
 	$(RUN) -m tools.record
+
+stills: $(INSTALLED)  ## draw what readers without JavaScript see of a widget (writes book/_stills; needs a Chromium)
+	$(RUN) -m tools.stills
 
 clean:  ## remove what builds and tests leave behind
 	rm -rf _build .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis mesa_lib.egg-info

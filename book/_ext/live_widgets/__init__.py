@@ -29,6 +29,8 @@ from sphinx.util.docutils import SphinxDirective
 
 from mesa_lib.widgets.linker import front_ends, page_script, style_sheet
 
+from .stills import with_still
+
 RUNTIME = Path(__file__).with_name("runtime.js")
 _FRONT_END = re.compile(r'<div class="mesa-widget" data-front-end="(\w+)"')
 
@@ -70,6 +72,13 @@ def add_scripts(
     app.add_css_file("widgets/widgets.css")
     for name in [*names, RUNTIME.stem]:
         app.add_js_file(f"widgets/{name}.js", loading_method="defer")
+
+
+def add_stills(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Give every widget of a page its still."""
+    for node in doctree.findall(nodes.raw):
+        if "html" in node.get("format", "") and _FRONT_END.match(text := node.astext()):
+            node.children = [nodes.Text(with_still(text))]
 
 
 def stored_widgets(notebook: Path) -> list[str]:
@@ -126,5 +135,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("widget-gallery", WidgetGallery)
     app.add_directive("widget", OneWidget)
     app.connect("builder-inited", write_scripts)
+    app.connect("doctree-resolved", add_stills)
     app.connect("html-page-context", add_scripts)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

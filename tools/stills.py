@@ -6,18 +6,16 @@ that take the page's style, with nothing in them that a hand could move. The pag
 """
 
 import argparse
-import os
 import re
-import shutil
 from collections.abc import Sequence
-from typing import Any
 
 from bs4 import BeautifulSoup
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 
 from book._ext.live_widgets import RUNTIME, stored_widgets
 from book._ext.live_widgets.stills import FOLDER, still_name
 from mesa_lib.widgets.linker import page_script, style_sheet
+from tools.browser import chromium_or_exit, running
 from tools.notebooks import replace_file
 from tools.toc import notebooks
 
@@ -91,14 +89,9 @@ def write_all(browser: Browser) -> dict[str, bool]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tools.stills", description="Draw the stills of all widgets.")
-    chromium = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
-    parser.add_argument("--browser", default=chromium, help="path of a Chromium (default: %(default)s)")
-    options = parser.parse_args(arguments)
-    if options.browser is None:
-        parser.error("no Chromium found: install one (Debian: apt-get install chromium), or name it with --browser")
-    launch: dict[str, Any] = {"executable_path": options.browser, "args": ["--no-sandbox", "--disable-gpu"]}
-    with sync_playwright() as playwright:
-        for name, new in write_all(playwright.chromium.launch(**launch)).items():
+    parser.parse_args(arguments)
+    with running(chromium_or_exit()) as browser:
+        for name, new in write_all(browser).items():
             print(f"{name}: {'written' if new else 'unchanged'}, {(FOLDER / name).stat().st_size / 1000:.0f} kB")
     return 0
 

@@ -18,6 +18,7 @@ import mesa_lib as mesa
 from mesa_lib import LinearTasks, TaskBatch, widgets
 from mesa_lib.widgets.base import Widget, recorded
 from mesa_lib.widgets.linker import front_ends, page_script, style_sheet
+from tools.bench_pages import AIMS, ALIVE, FRAME_TIMES
 from tools.notebooks import read
 from tools.toc import ROOT, notebooks
 
@@ -218,23 +219,6 @@ def position(slider: Locator) -> float:
     return float(slider.evaluate("(s) => (s.value - s.min) / (s.max - s.min)"))
 
 
-FRAME_TIMES = """async () => {
-  const slider = document.querySelector("input[type=range]");
-  const times = [];
-  for (let move = 0; move < 30; move += 1) {
-    let start;
-    // Callbacks of one frame run in the order in which they were asked for: ours, the widget's, ours.
-    requestAnimationFrame(() => (start = performance.now()));
-    slider.value = Number(slider.min) + ((slider.max - slider.min) * ((move * 7) % 30)) / 30;
-    slider.dispatchEvent(new Event("input", { bubbles: true }));
-    await new Promise((done) => requestAnimationFrame(done));
-    document.body.getBoundingClientRect();
-    times.push(performance.now() - start);
-  }
-  return times;
-}"""
-
-
 @pytest.fixture(params=WIDGETS)
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
@@ -253,10 +237,9 @@ def test_a_widget_opens_with_the_numbers_of_its_state_and_is_quick(chromium, nam
         assert page.inner_text(".mw-finding") == WIDGETS[name]().finding
         for drawing in page.locator("svg.mw-plot").all():
             assert len(drawing.get_attribute("aria-label") or "") > 20
-        alive = page.evaluate("performance.getEntriesByName('widgets-alive')[0].startTime")
-        frame = statistics.median(page.evaluate(FRAME_TIMES))
-        # The aims are 1,500 and 16 ms; three times that leaves room for a busy machine.
-        assert alive < 4500 and frame < 48
+        # Three times the aims, which the benchmark measures: a test must not fail because a machine is busy.
+        assert page.evaluate(ALIVE) < 3 * AIMS["alive"]
+        assert statistics.median(page.locator(".mesa-widget").evaluate(FRAME_TIMES)) < 3 * AIMS["frame"]
 
 
 def test_a_widget_answers_to_the_mouse_and_to_keys(chromium, name):

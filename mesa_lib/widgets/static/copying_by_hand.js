@@ -20,10 +20,9 @@ export function render({ model, el }) {
     y: { domain: [-MOST_BARS, 0], ticks: [] },
   });
 
-  function drawMap(numContext, sharpness, direction) {
-    const names = Array.from({ length: numContext }, (_, i) => [`x${sub(i + 1)}`, `y${sub(i + 1)}`]).flat();
-    const readers = [...names, "x_q"];
-    const attention = copyingAttention(readers.length, names.length, sharpness, pairTarget(direction, numContext));
+  let cells = []; // of the map, by reader and key; laid out anew only when N changes
+
+  function layOut(names, readers) {
     const [left, top] = [34, 44];
     const cell = (SIDE - left - 6) / readers.length;
     map.replaceChildren(svg("text", { class: "mw-title", x: left, y: 16 }, "who reads whom (row reads column)"));
@@ -31,11 +30,23 @@ export function render({ model, el }) {
     names.forEach((name, key) => {
       map.append(svg("text", { x: left + (key + 0.5) * cell, y: top - 5, "text-anchor": "middle", ...small }, name));
     });
-    readers.forEach((name, reader) => {
+    cells = readers.map((name, reader) => {
       map.append(svg("text", { x: left - 5, y: top + (reader + 0.7) * cell, "text-anchor": "end", ...small }, name));
-      attention[reader].forEach((weight, key) => {
+      return names.map((_, key) => {
         const place = { x: left + key * cell, y: top + reader * cell, width: cell - 1, height: cell - 1 };
-        map.append(svg("rect", { class: "mw-fill mw-trained", "fill-opacity": (0.05 + 0.95 * weight).toFixed(3), ...place }));
+        return map.appendChild(svg("rect", { class: "mw-fill mw-trained", ...place }));
+      });
+    });
+  }
+
+  function drawMap(numContext, sharpness, direction) {
+    const names = Array.from({ length: numContext }, (_, i) => [`x${sub(i + 1)}`, `y${sub(i + 1)}`]).flat();
+    const readers = [...names, "x_q"];
+    if (cells.length !== readers.length) layOut(names, readers);
+    const attention = copyingAttention(readers.length, names.length, sharpness, pairTarget(direction, numContext));
+    attention.forEach((weights, reader) => {
+      weights.forEach((weight, key) => {
+        cells[reader][key].setAttribute("fill-opacity", (0.05 + 0.95 * weight).toFixed(3));
       });
     });
     const reader = direction === "next" ? 0 : 1;

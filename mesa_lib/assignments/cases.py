@@ -99,14 +99,14 @@ def cases_of(module: ModuleType, hidden: bool) -> list[Case]:
     return found
 
 
-def received(function: str, value: Any) -> Any:
-    """What a function returned, unless it is nothing.
+def received(name: str, value: Any, called: bool = True) -> Any:
+    """What a function returned, or the value of a variable, unless it is nothing.
 
     Raises:
         MistakeError: the value is None.
     """
     if value is None:
-        raise MistakeError(f"{function} returned None: is the line with `return` missing?")
+        raise MistakeError(f"{name} returned None: is the line with `return` missing?" if called else f"{name} is None")
     return value
 
 
@@ -150,7 +150,7 @@ class LocalStudent:
 
     def get(self, name: str) -> Any:
         """See `Student.get`."""
-        return received(name, _arrived(name, self._answer(name)))
+        return received(name, _arrived(name, self._answer(name)), called=False)
 
     def _answer(self, name: str) -> object:
         if self.answers.get(name, ...) is ...:

@@ -14,6 +14,9 @@ from mesa_lib.assignments.cases import MistakeError
 RTOL = 1e-8
 """Relative tolerance of an identity in double precision: rounding gives 1e-13 to 1e-10."""
 
+ROUGHLY = 1e-5
+"""Relative tolerance at which single precision would agree."""
+
 
 def expect(condition: object, mistake: str) -> None:
     """Raise a MistakeError with this text unless the condition holds."""
@@ -79,7 +82,8 @@ def expect_close(
     """Expect an array (or a number) close to the one that is wanted.
 
     The tolerance is `rtol` times the largest entry in size. If the value is wrong, the message is the first mistake
-    that explains it: one of `mistakes`, else a sign, a transposition or a constant factor.
+    that explains it: one of `mistakes`, else single precision, a sign, a transposition or, for more than one number, a
+    constant factor.
 
     Args:
         value: what came back.
@@ -99,12 +103,17 @@ def expect_close(
     for sentence, wrong in (mistakes or {}).items():
         if _close(got, np.asarray(wrong, dtype=np.float64), rtol):
             raise MistakeError(sentence)
+    if _close(got, target, ROUGHLY):
+        raise MistakeError(f"{name}: only roughly right. Was something rounded, or computed in float32?")
     if _close(got, np.asarray(-target), rtol):
         raise MistakeError(f"{name}: the sign is the other way round")
     if target.ndim == 2 and target.shape[0] == target.shape[1] and _close(got, target.T, rtol):
         raise MistakeError(f"{name}: rows and columns are exchanged (a transposed product?)")
+    if target.size == 1:
+        raise MistakeError(f"{name}: not the right number")
     scale = float(np.vdot(target, got)) / max(float(np.vdot(target, target)), 1e-300)
-    if scale != 0 and _close(got, np.asarray(scale * target), rtol):
+    # With one entry that is not zero, nearly everything is a multiple, and a factor says nothing.
+    if scale != 0 and np.count_nonzero(target) > 1 and _close(got, np.asarray(scale * target), rtol):
         raise MistakeError(f"{name}: off by a constant factor (a forgotten or a second 1/N, 1/2 or step size?)")
     raise MistakeError(f"{name}: the shape is right, the numbers are not")
 

@@ -7,9 +7,9 @@ The source is MyST text. What stands between these two lines is the solution:
 
 In a function the student gets `raise NotImplementedError` in its place, or whatever follows `BEGIN SOLUTION` on its
 line: `### BEGIN SOLUTION slope = ...`. The source is a Jinja template with `<< >>` around expressions and `<% %>`
-around statements; it knows the choices of the variant by their names, `meta` (the assignment) and `question("q1")`
-(that question's heading), and may include the texts in the folder `_shared` beside it. Building twice gives the same
-bytes.
+around statements; it knows the choices of the variant by their names, `meta` (the assignment), `question("q1")` (that
+question's heading), `first_cell` (it installs mesa_lib on Colab) and `site` (the book's address), and may include the
+texts in the folder `_shared` beside it. Building twice gives the same bytes.
 """
 
 import hashlib
@@ -23,6 +23,7 @@ import jupytext
 import nbformat
 from nbformat import NotebookNode
 
+from mesa_lib.grading.repository import FIRST_CELL, SITE
 from mesa_lib.grading.source import Assignment, SourceError
 
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
@@ -112,7 +113,11 @@ def _render(assignment: Assignment, variant: str) -> str:
     try:
         template = environment.get_template(assignment.text_path.name)
         return template.render(
-            assignment.choices(variant), meta=assignment, question=lambda name: _heading(assignment, name)
+            assignment.choices(variant),
+            meta=assignment,
+            question=lambda name: _heading(assignment, name),
+            first_cell=FIRST_CELL,
+            site=SITE,
         )
     except jinja2.TemplateError as error:
         raise SourceError(f"{assignment.text_path}: {error}") from error

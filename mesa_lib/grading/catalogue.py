@@ -3,10 +3,9 @@
 from collections.abc import Iterable
 from pathlib import Path
 
+from mesa_lib.grading.repository import binder_link, colab_link
 from mesa_lib.grading.source import CODE, TEXT, Assignment, SourceError
 
-REPOSITORY = "mesa-book/mesa"
-BRANCH = "main"
 BEGIN, END = "<!-- made by `python -m mesa_lib.grading build`; don't edit -->", "<!-- end of what is made -->"
 
 
@@ -42,8 +41,8 @@ def _entry(assignment: Assignment) -> str:
     """The section of one assignment."""
     path = f"assignments/release/{assignment.name}.ipynb"
     links = [
-        f"[Colab](https://colab.research.google.com/github/{REPOSITORY}/blob/{BRANCH}/{path})",
-        f"[Binder](https://mybinder.org/v2/gh/{REPOSITORY}/{BRANCH}?urlpath=lab/tree/{path})",
+        f"[Colab]({colab_link(path)})",
+        f"[Binder]({binder_link(path)})",
         f"{{download}}`the notebook <../../{path}>`",
     ]
     code = sum(about.points for about in assignment.questions.values() if about.kind == CODE)

@@ -15,6 +15,7 @@ from mesa_lib.grading.batch import Found, find_submissions, grade_all, read_time
 from mesa_lib.grading.build import build_notebooks, notebook_bytes, write_release
 from mesa_lib.grading.catalogue import update_page
 from mesa_lib.grading.course import CourseError, read_course, term_plan
+from mesa_lib.grading.grade import SAYS
 from mesa_lib.grading.leakscan import find_leaks
 from mesa_lib.grading.library import PACKAGE
 from mesa_lib.grading.prepare import prepared_grader, read_salt
@@ -197,6 +198,13 @@ def _grade(options: argparse.Namespace) -> int:
         for warning in warnings:
             print(f"WARNING: {warning}", file=sys.stderr)
         grades = grade_all(grader, submissions, options.output, options.jobs, times)
+    doubtful = sum(any(note.startswith(SAYS) for note in grade.notes) for grade in grades)
+    if doubtful:
+        print(
+            f"WARNING: {doubtful} of {len(grades)} notebooks say that they are of another variant or assignment. Was "
+            f"--variant forgotten? See the last column of {options.output / 'grades.csv'}",
+            file=sys.stderr,
+        )
     broken = sum(bool(grade.error) for grade in grades)
     print(f"{assignment.name}: {len(grades) - broken} graded, {broken} GRADER ERROR; {options.output / 'grades.csv'}")
     return BROKEN if broken else FINE

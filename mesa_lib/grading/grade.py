@@ -19,9 +19,11 @@ from mesa_lib.grading.build import build_notebooks
 from mesa_lib.grading.sandbox import GraderError, Sandbox
 from mesa_lib.grading.session import RemoteStudent, Session, Worker
 from mesa_lib.grading.source import TEXT, Assignment
-from mesa_lib.grading.submission import SubmissionError, code_cells, read_submission, text_answers
+from mesa_lib.grading.submission import Submission, SubmissionError, code_cells, read_submission, text_answers
 
 PASSED, NOT_WRITTEN, FAILED, UNCLEAR = "passed", "not written yet", "failed", "unclear"
+SAYS = "the notebook says"
+"""How the note of a notebook that says it is another one begins."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +161,19 @@ class Grader:
         questions = [name for name, about in self.assignment.questions.items() if about.kind == TEXT]
         texts = text_answers(submission, self.release, questions)
         notes = session.notes or (earlier.notes if earlier and known else [])
+        notes = [*self._doubts(submission), *(note for note in notes if not note.startswith(SAYS))]
         return Grade(student, path.name, results, texts, notes, seconds=time.monotonic() - began)
+
+    def _doubts(self, submission: Submission) -> list[str]:
+        """Whether the notebook says that it is another one; that costs nothing, but a person should know."""
+        if submission.assignment and submission.assignment != self.assignment.name:
+            return [f"{SAYS} that it is {submission.assignment}"]
+        if submission.variant is not None and submission.variant != self.variant:
+            was, graded = (
+                f"the variant {name!r}" if name else "no variant" for name in (submission.variant, self.variant)
+            )
+            return [f"{SAYS} that it is of {was}; it is graded as of {graded}"]
+        return []
 
     def fingerprints(self, student: str, path: Path) -> dict[Case, str]:
         """What each case's result depends on, in short."""

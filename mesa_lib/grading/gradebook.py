@@ -162,7 +162,7 @@ def _entry(
     unread = [name for name in texts if grade.student not in read[name]]
     notes = []
     if days:
-        notes.append(f"{days} days late, {percent:g} % off")
+        notes.append(f"{days} day{'' if days == 1 else 's'} late, {percent:g} % off")
     if grade.error:
         notes.append("GRADER ERROR: grade again")
     if unread:

@@ -23,8 +23,8 @@ from mesa_lib.grading.prepare import prepared_grader
 from mesa_lib.grading.source import CODE, TEXT, Assignment, find_assignment
 
 PACKAGES = (
-    "anywidget", "ipython", "ipywidgets", "jaxtyping", "jinja2", "jupytext", "markdown-it-py", "matplotlib", "nbformat",
-    "numpy", "pyyaml", "safetensors", "scipy", "torch", "tqdm",
+    "anywidget", "filelock", "ipython", "ipywidgets", "jaxtyping", "jinja2", "jupytext", "markdown-it-py", "matplotlib",
+    "nbformat", "numpy", "pyyaml", "safetensors", "scipy", "torch", "tqdm",
 )  # fmt: skip
 """What mesa_lib and its grading import; Gradescope's image gets the versions that are installed here."""
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
 
+from mesa_lib.assignments import checking
 from mesa_lib.assignments.variants import all_variants
 from mesa_lib.grading.build import source_lines
 from mesa_lib.grading.source import Assignment
@@ -59,8 +60,9 @@ def secret_lines(assignment: Assignment) -> set[str]:
     """
     sources = [source_lines(assignment, variant) for variant in all_variants(assignment.public)]
     lines = {line for _, solution in sources for line in solution}
-    # Hidden and public cases may set their questions up in the same words; what answers them must not be in either.
-    public = {line.strip() for line in inspect.getsource(assignment.public).splitlines()}
+    # Hidden and public cases, of any assignment, may set questions up in the same words; an answer must be in neither.
+    modules = [assignment.public, *checking.assignments().values()]
+    public = {line.strip() for module in modules for line in inspect.getsource(module).splitlines()}
     for name in ("hidden.py", "mutants.py", "rubric.md"):
         text = (assignment.folder / name).read_text(encoding="utf-8")
         lines |= {line.strip() for line in text.splitlines()} - public
@@ -145,5 +147,6 @@ def _plain(line: str) -> str:
 
 
 def _is_common(line: str) -> bool:
-    """Whether a line is one that any program has: an import, a bracket, a bare decorator."""
-    return re.fullmatch(r"(import \S+( as \S+)?|from \S+ import .*|[\W\d_]+)", line) is not None
+    """Whether a line is one that any program has: an import, a bracket, and names without anything that is done."""
+    names = r"for \w+ in range\(\w+\):|return \w+|(\w+, )+\w+ = \w+"
+    return re.fullmatch(rf"(import \S+( as \S+)?|from \S+ import .*|[\W\d_]+|{names})", line) is not None

@@ -124,7 +124,8 @@ class Worker:
 
     def get(self, name: str) -> Any:
         """The value of a variable."""
-        return received(name, self._ask({"op": "get", "name": name}, None, self.limits.call_seconds)[1])
+        value = self._ask({"op": "get", "name": name}, None, self.limits.call_seconds)[1]
+        return received(name, value, called=False)
 
     def close(self) -> None:
         """End the worker, whatever it started, and its folder."""

@@ -28,10 +28,12 @@ class Submission:
     Attributes:
         cells: kind ("code", "markdown", "raw") and source of each.
         assignment: the name in its metadata, if it is still there.
+        variant: the variant in its metadata, if it is still there.
     """
 
     cells: Sequence[tuple[str, str]]
     assignment: str = ""
+    variant: str | None = None
 
 
 def read_submission(path: Path) -> Submission:
@@ -49,12 +51,13 @@ def read_submission(path: Path) -> Submission:
         sheets = notebook.get("worksheets", [notebook])
         cells = [_cell(cell) for sheet in sheets for cell in sheet["cells"]]
         about = notebook.get("metadata", {})
-        named = about.get("mesa", {}).get("assignment", "") if isinstance(about, dict) else ""
+        said = about.get("mesa", {}) if isinstance(about, dict) else {}
+        named, variant = said.get("assignment", ""), said.get("variant")
     except SubmissionError:
         raise
     except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
         raise SubmissionError("the file is not a notebook") from None
-    return Submission(cells, named if isinstance(named, str) else "")
+    return Submission(cells, named if isinstance(named, str) else "", variant if isinstance(variant, str) else None)
 
 
 def _cell(cell: dict[str, object]) -> tuple[str, str]:

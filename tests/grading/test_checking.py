@@ -211,8 +211,28 @@ def test_an_axis_may_have_any_size():
 @pytest.mark.parametrize("wrong", [1e-7, -1e-7])
 def test_closeness_is_relative_to_the_largest_entry(wrong):
     expect_close([1000.0, 1e-6], [1000.0, 0.0], "x")
-    with pytest.raises(MistakeError, match="the numbers are not"):
+    with pytest.raises(MistakeError, match="only roughly right"):
         expect_close([1.0, wrong], [1.0, 0.0], "x")
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted", "message"),
+    [
+        (
+            np.float32([1 / 3, 2 / 7]),
+            [1 / 3, 2 / 7],
+            "only roughly right. Was something rounded, or computed in float32",
+        ),
+        ([2.0, 4.0], [1.0, 2.0], "off by a constant factor"),
+        ([0.0, 4.0], [0.0, 1.0], "the shape is right, the numbers are not"),
+        ([4.0], [1.0], "not the right number"),
+        (4.0, 1.0, "not the right number"),
+        (-1.0, 1.0, "the sign is the other way round"),
+    ],
+)
+def test_a_factor_is_named_only_if_the_numbers_show_one(value, wanted, message):
+    with pytest.raises(MistakeError, match=message):
+        expect_close(value, wanted, "x")
 
 
 def test_zero_is_close_to_nothing_but_zero():

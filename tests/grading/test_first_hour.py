@@ -87,6 +87,36 @@ def test_build_a_variant_hand_it_out_grade_five_read_the_feedback(verb, tmp_path
     assert status == 1 and "a00_demo_solution.ipynb" in printed
 
 
+def test_who_forgets_the_variant_or_gets_another_assignment_is_told(verb, tmp_path):
+    seed = next(
+        f"term {n}" for n in range(99) if "rows" in verb("build", "--variant", f"term {n}", "-o", tmp_path / "out")[1]
+    )
+    assert verb("build", "a00", "--variant", seed, "--solutions", "-o", tmp_path / "out")[0] == 0
+    verb("salt", tmp_path / "salt")
+    (tmp_path / "in").mkdir()
+    shutil.copy(tmp_path / "out" / "a00_demo_solution.ipynb", tmp_path / "in" / "ada.ipynb")
+    other = json.loads((tmp_path / "in" / "ada.ipynb").read_text())
+    other["metadata"]["mesa"]["assignment"] = "a77_another"
+    (tmp_path / "in" / "bob.ipynb").write_text(json.dumps(other))
+    del other["metadata"]["mesa"]
+    (tmp_path / "in" / "carl.ipynb").write_text(json.dumps(other))
+
+    def graded(*options):
+        arguments = ["--assignment", "a00", "--salt-file", tmp_path / "salt", *options]
+        status, printed = verb("grade", tmp_path / "in", tmp_path / "graded", *arguments)
+        table = csv.DictReader((tmp_path / "graded" / "grades.csv").read_text().splitlines())
+        return status, printed, {row["student"]: row["status"] for row in table}
+
+    forgotten = "the notebook says that it is of the variant 'rows'; it is graded as of no variant"
+    for _ in range(2):  # the second time everything is there already
+        status, printed, rows = graded()
+        assert status == 0 and "WARNING: 2 of 3 notebooks say that they are of another variant or assignment" in printed
+        assert rows == {"ada": forgotten, "bob": "the notebook says that it is a77_another", "carl": "graded"}
+    status, printed, rows = graded("--variant", seed)
+    assert status == 0 and "WARNING: 1 of 3" in printed
+    assert rows == {"ada": "graded", "bob": "the notebook says that it is a77_another", "carl": "graded"}
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -13,7 +13,7 @@ from mesa_lib.grading.build import build_notebooks, notebook_bytes
 from mesa_lib.grading.cli import RELEASE
 from mesa_lib.grading.leakscan import find_leaks, secret_lines
 from mesa_lib.grading.library import PACKAGE
-from mesa_lib.grading.source import read_assignments
+from mesa_lib.grading.source import read_assignment, read_assignments
 from tools.toc import ROOT
 
 LINE = "moved = tokens + w_p @ (w_v @ tokens) @ (w_k @ tokens).T @ (w_q @ tokens)"
@@ -58,6 +58,25 @@ def test_a_leak_is_found_in_every_kind_of_file(demo, tmp_path, kind):
     leaks = find_leaks([demo], [folder])
     assert leaks != []
     assert {leak.assignment for leak in leaks} == {"a00_demo"}
+
+
+@pytest.mark.parametrize(
+    ("line", "says_something"),
+    [
+        ("for _ in range(num_layers):", False),
+        ("return products", False),
+        ("w_k, w_q, w_v, w_p = weights", False),
+        ("for eta in range(3, best_eta):", True),
+        ("return products.T", True),
+        ("eta, slope = slope, eta", True),
+    ],
+)
+def test_a_line_of_names_in_which_nothing_is_done_is_no_leak(demo, tmp_path, line, says_something):
+    folder = tmp_path / demo.name
+    shutil.copytree(demo.folder, folder)
+    with (folder / "hidden.py").open("a") as hidden:
+        hidden.write(f'\n\nTEXT = """\n{line}\n"""\n')
+    assert (line in secret_lines(read_assignment(folder))) == says_something
 
 
 def test_what_a_source_allows_is_no_leak(demo, tmp_path):

@@ -52,6 +52,12 @@ def apply_layers(layers: Sequence[AttentionWeights], tokens: Tokens) -> Tokens:
 
     Raises:
         TypeError, ValueError: a layer's dtype or token size is not that of the tokens.
+
+    Example:
+        >>> tokens = mesa.apply_layers([layer, layer], mesa.concatenated_tokens(batch))
+        >>> step = mesa.gradient_descent(batch, eta=1.0, num_steps=2)
+        >>> torch.allclose(mesa.read_prediction(tokens, y_dim=1), step)
+        True
     """
     for weights in layers:
         tokens = linear_self_attention(weights, tokens)
@@ -80,6 +86,13 @@ def moment_implicit_weights(
     Raises:
         TypeError, ValueError: no layer, a layer whose dtype, token size or ensemble axes do not fit the moment's, or a
             `query_map` of another dtype.
+
+    Example:
+        >>> moment = mesa.context_moment(mesa.concatenated_tokens(batch).context)
+        >>> query_map = torch.eye(11, 10).double()  # a query's token: x, and zero for y
+        >>> weights = mesa.moment_implicit_weights([layer], moment, query_map)
+        >>> torch.allclose(weights, mesa.gradient_descent_weights(batch, eta=1.0))
+        True
     """
     if not layers:
         raise ValueError("layers: expected at least one AttentionWeights, got none")
@@ -116,6 +129,12 @@ class Transformer(nn.Module):
 
     Raises:
         TypeError, ValueError: `w_0` is not one finite floating-point matrix.
+
+    Example:
+        >>> issubclass(mesa.FreeTransformer, mesa.Transformer)
+        True
+        >>> [type(one).__name__ for one in mesa.FreeTransformer([layer]).layers()]
+        ['AttentionWeights']
     """
 
     w_0: Float[Tensor, "y x"] | None
@@ -170,6 +189,11 @@ class FreeTransformer(Transformer):
 
     Raises:
         TypeError, ValueError: no layer, or layers of different token size or ensemble axes.
+
+    Example:
+        >>> network = mesa.FreeTransformer([layer])
+        >>> torch.allclose(network(batch), mesa.gradient_descent(batch, eta=1.0))
+        True
     """
 
     def __init__(self, layers: Sequence[AttentionWeights], w_0: Float[Tensor, "y x"] | None = None) -> None:
@@ -194,6 +218,11 @@ class AveragingTransformer(FreeTransformer):
 
     Raises:
         TypeError, ValueError: see `FreeTransformer`.
+
+    Example:
+        >>> network = mesa.AveragingTransformer([layer])
+        >>> tuple(network(batch).shape)
+        (4, 1, 1)
     """
 
     def implicit_weights(self, batch: TaskBatch) -> Float[Tensor, "*ensemble task y x"]:
@@ -256,6 +285,11 @@ def layer_readers(network: FreeTransformer, calibration: TaskBatch) -> list[Fitt
 
     Raises:
         ValueError: the network has a W_0, `calibration` has no teachers, or a layer writes nothing.
+
+    Example:
+        >>> readers = mesa.layer_readers(mesa.FreeTransformer([layer]), batch)
+        >>> len(readers), tuple(readers[-1](batch).shape)
+        (1, (4, 1, 1))
     """
     if network.w_0 is not None:
         raise ValueError("network: expected one that starts from the query token (x_q, 0), got a W_0")
@@ -291,6 +325,11 @@ class LearnedStart(FreeTransformer):
 
     Raises:
         TypeError, ValueError: see `FreeTransformer`; or `start` is not one finite matrix for each member.
+
+    Example:
+        >>> network = mesa.LearnedStart([mesa.random_weights(10, 1, seeds=[0])], torch.zeros(1, 1, 10))
+        >>> sorted(name for name, _ in network.named_parameters())[0]
+        'start'
     """
 
     def __init__(self, layers: Sequence[AttentionWeights], start: Float[Tensor, "ensemble y x"]) -> None:
@@ -329,9 +368,17 @@ class TokenTransformer(nn.Module):
         attentions: the kind of attention of each layer, `linear_attention` or `softmax_attention`.
         tokens: makes the tokens that enter the first layer; e_i = (x_i, y_i) and (x_q, 0) by default.
         read: takes the predictions from the tokens that leave the last layer, given the number of targets.
+        token_clip: after every layer all numbers of a token are clipped to plus and minus this, as in the paper's code
+            for more than three layers (at 10); not at all if absent.
 
     Raises:
-        TypeError, ValueError: no layer, layers that do not stack (see `FreeTransformer`), or not one attention a layer.
+        TypeError, ValueError: no layer, layers that do not stack (see `FreeTransformer`), not one attention a layer, or
+            a `token_clip` that is not positive.
+
+    Example:
+        >>> network = mesa.TokenTransformer([layer], [mesa.linear_attention])
+        >>> torch.allclose(network(batch), mesa.gradient_descent(batch, eta=1.0))
+        True
     """
 
     def __init__(
@@ -340,8 +387,10 @@ class TokenTransformer(nn.Module):
         attentions: Sequence[Attention],
         tokens: Callable[[TaskBatch], Tokens] = concatenated_tokens,
         read: Callable[[Tokens, int], Float[Tensor, "*ensemble task query y"]] = read_prediction,
+        token_clip: float | None = None,
     ) -> None:
         super().__init__()
+        self.token_clip = None if token_clip is None else positive_number("token_clip", token_clip)
         self.num_layers = _register(self, layers)
         self.attentions = tuple(attentions)
         if len(self.attentions) != self.num_layers:
@@ -361,13 +410,16 @@ class TokenTransformer(nn.Module):
         *inner, last = zip(self.layers(), self.attentions, strict=True)
         for weights, attention in inner:
             readers = torch.cat([tokens.context, tokens.query], dim=-2)
-            moved = readers + attention(weights, tokens.context, readers)
+            moved = self._clipped(readers + attention(weights, tokens.context, readers))
             length = tokens.context.shape[-2]
             tokens = Tokens(moved[..., :length, :], moved[..., length:, :])
         # The context that leaves the last layer would be read by nobody, so only the queries are moved.
         weights, attention = last
-        query = tokens.query + attention(weights, tokens.context, tokens.query)
+        query = self._clipped(tokens.query + attention(weights, tokens.context, tokens.query))
         return self.read(Tokens(tokens.context.expand(*query.shape[:-2], -1, -1), query), batch.y_dim)
+
+    def _clipped(self, tokens: Tensor) -> Tensor:
+        return tokens if self.token_clip is None else tokens.clamp(-self.token_clip, self.token_clip)
 
 
 class GDPlusPlusTransformer(Transformer):
@@ -388,6 +440,12 @@ class GDPlusPlusTransformer(Transformer):
     Raises:
         TypeError, ValueError: `etas` or `gammas` is not positive and finite, their shapes or dtypes disagree, or there
             is neither one of them nor one a layer.
+
+    Example:
+        >>> etas, gammas = torch.tensor([[0.8]], dtype=torch.float64), torch.tensor([[0.1]], dtype=torch.float64)
+        >>> network = mesa.GDPlusPlusTransformer(etas, gammas, x_dim=10, y_dim=1, num_context=10)
+        >>> torch.allclose(network(batch)[0], mesa.gd_plus_plus(batch, etas=[0.8], gammas=[0.1]))
+        True
     """
 
     def __init__(
@@ -464,6 +522,11 @@ class Looped(Transformer):
     Raises:
         TypeError, ValueError: `network` is no Transformer, `num_loops` is not a positive integer, or `damping` is not
             positive.
+
+    Example:
+        >>> twice = mesa.Looped(mesa.FreeTransformer([layer]), num_loops=2)
+        >>> torch.allclose(twice(batch), mesa.gradient_descent(batch, eta=1.0, num_steps=2))
+        True
     """
 
     def __init__(self, network: Transformer, num_loops: int, damping: float = 1.0) -> None:
@@ -514,6 +577,10 @@ def random_weights(
     Raises:
         TypeError, ValueError: a size is not a positive integer, `scale` is not positive, no seeds, repeated seeds, a
             `dtype` that is not floating-point.
+
+    Example:
+        >>> mesa.random_weights(x_dim=10, y_dim=1, seeds=[0, 1, 2]).w_k.shape[0]  # one slice a seed
+        3
     """
     token_dim = positive_integer("x_dim", x_dim) + positive_integer("y_dim", y_dim)
     shape = (4, positive_integer("num_heads", num_heads), token_dim, token_dim)
@@ -552,6 +619,10 @@ def random_layers(
 
     Raises:
         TypeError, ValueError: see `random_weights`; or `num_layers` is not a positive integer.
+
+    Example:
+        >>> len(mesa.random_layers(5, x_dim=10, y_dim=1, seeds=[0]))
+        5
     """
     layers = positive_integer("num_layers", num_layers)
     heads = positive_integer("num_heads", num_heads)

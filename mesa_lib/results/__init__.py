@@ -13,14 +13,15 @@ def benchmark() -> dict[str, Any]:
 
     Returns:
         "machine" and "versions" as dictionaries of strings, "repetitions", and "runs": name -> {"seconds", "what"},
-        where the seconds are processor time on one thread, the median of the repetitions.
+        where the seconds are processor time on one thread, the median of the repetitions. Beside them the other parts
+        of `tools.bench`, as far as they were measured; the page on running the book shows them.
     """
     result: dict[str, Any] = json.loads(files(__name__).joinpath("benchmark.json").read_text(encoding="utf-8"))
     return result
 
 
 def garg_networks() -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The committed result of `python -m tools.garg_networks`: parameters of networks trained in Garg et al.'s setting.
+    """The committed result of `python -m mesa_lib run garg-networks`: networks trained in Garg et al.'s setting.
 
     Returns:
         The parameters, by "network/parameter", each with one slice per seed in front; and what the file says of its

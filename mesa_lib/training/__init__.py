@@ -1,5 +1,6 @@
 """Training: losses on the query, and one loop for every learner."""
 
+from mesa_lib.training.course import TrainingState
 from mesa_lib.training.losses import (
     Loss,
     clamped_query_loss,
@@ -13,6 +14,7 @@ __all__ = [
     "Loss",
     "TrainingRun",
     "TrainingSettings",
+    "TrainingState",
     "clamped_query_loss",
     "clip_members",
     "expected_query_loss",

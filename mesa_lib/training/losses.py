@@ -33,6 +33,12 @@ def sampled_query_loss(learner: Learner, batch: TaskBatch, tasks: Tasks | None =
 
     Raises:
         ValueError: the predictions' last three axes are not those of query_y.
+
+    Example:
+        >>> network = mesa.FreeTransformer([layer])
+        >>> half_mse = ((network(batch) - batch.query_y) ** 2).sum(-1).mean() / 2
+        >>> torch.allclose(mesa.sampled_query_loss(network, batch), half_mse)
+        True
     """
     prediction = learner(batch)
     if prediction.shape[-3:] != batch.query_y.shape[-3:]:
@@ -62,6 +68,11 @@ def expected_task_losses(learner: Learner, batch: TaskBatch, tasks: Tasks) -> Fl
         TypeError: `learner` has no `implicit_weights`, or `tasks` are not linear.
         ValueError: `batch` has no teacher, other input dimensions than `tasks`, or teachers of another shape than the
             learner's implicit weights.
+
+    Example:
+        >>> losses = mesa.expected_task_losses(mesa.FreeTransformer([layer]), batch, tasks)
+        >>> torch.allclose(losses.mean(-1), mesa.expected_query_loss(mesa.FreeTransformer([layer]), batch, tasks))
+        True
     """
     if not isinstance(learner, LinearLearner):
         raise TypeError(
@@ -102,6 +113,12 @@ def expected_query_loss(learner: Learner, batch: TaskBatch, tasks: Tasks) -> Flo
 
     Raises:
         TypeError, ValueError: see `expected_task_losses`.
+
+    Example:
+        >>> network = mesa.FreeTransformer([layer])
+        >>> loss = mesa.expected_query_loss(network, batch, tasks)
+        >>> loss.ndim, bool(loss > 0)
+        (0, True)
     """
     return expected_task_losses(learner, batch, tasks).mean(-1)
 
@@ -123,6 +140,11 @@ def clamped_query_loss(cap: float) -> Loss:
     Raises:
         TypeError, ValueError: `cap` is not a positive finite number. The Loss itself refuses what
             `expected_task_losses` refuses.
+
+    Example:
+        >>> loss = mesa.clamped_query_loss(cap=1.0)
+        >>> bool(loss(mesa.FreeTransformer([layer]), batch, tasks) <= 1.0)
+        True
     """
     ceiling = positive_number("cap", cap)
 

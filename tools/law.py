@@ -5,6 +5,7 @@ Each law takes a chapter and returns its complaints, one sentence each; none mea
 
 import ast
 import base64
+import itertools
 import re
 import struct
 import zlib
@@ -15,12 +16,15 @@ from typing import Any
 
 from IPython.core.inputtransformer2 import TransformerManager
 
+from mesa_lib.grading.repository import first_cell
 from tools.notebooks import WIDGET_VIEW, read
 from tools.toc import Page
 
 MAX_CELL_LINES = 12
 MAX_DEF_LINES = 5
 EXERCISES = 3
+EXERCISE_KINDS = ("Predict", "Derive", "Change an argument")
+REMOVE_CELL = "remove-cell"
 
 # What these stand for has one place, mesa_lib: training is `train`, and seeds enter as arguments.
 FORBIDDEN = {
@@ -45,7 +49,13 @@ PICTURES = ("image/png", "image/svg+xml")
 _PNG = b"\x89PNG\r\n\x1a\n"
 _FENCE = re.compile(r"^\s*(`{3,}|~{3,})\{", re.MULTILINE)
 _HEADING = re.compile(r"^##[ \t]+(.+?)\s*$", re.MULTILINE)
-_EXERCISE = re.compile(r"^:{3,}\{exercise\}", re.MULTILINE)
+# An exercise, and the two ends of a solution: the name, what stands beside it, and the options below.
+_DIRECTIVE = re.compile(
+    r"^:{3,}\{(?P<name>exercise|solution-start|solution-end)\}[ \t]*(?P<argument>.*?)[ \t]*$"
+    r"(?P<options>(?:\n:[\w-]+:.*$)*)",
+    re.MULTILINE,
+)
+_OPTION = re.compile(r"^:([\w-]+):[ \t]*(.*?)[ \t]*$", re.MULTILINE)
 _CODE_BLOCK = re.compile(r"^(`{3,})[^`\n]*\n.*?^\1\s*$", re.MULTILINE | re.DOTALL)
 _PROGRESS_BAR = re.compile(r"\d+%\|")
 
@@ -102,20 +112,50 @@ class Cell:
 
 
 @dataclass(frozen=True)
+class Directive:
+    """An exercise, or one end of its solution.
+
+    Attributes:
+        name: `exercise`, `solution-start` or `solution-end`.
+        argument: what stands beside the name: an exercise's title, or the label of the exercise that is solved.
+        options: what the lines below say, such as `label`.
+    """
+
+    name: str
+    argument: str
+    options: dict[str, str]
+
+    def __str__(self) -> str:
+        return self.options.get("label") or self.argument or "(without a label)"
+
+
+# What `_outline` makes of a chapter: headings as text, exercises with the ends of their solutions, and code cells.
+Part = str | Directive | Cell
+
+
+@dataclass(frozen=True)
 class Chapter:
     """A notebook as the laws see it.
 
     Attributes:
         name: the file's name without its suffix.
         numbered: whether it stands in a numbered part; only there exercises are due.
-        code: its code cells that hold code.
-        text: all its Markdown, in order.
+        cells: its Markdown and its code cells that hold code, in order.
     """
 
     name: str
     numbered: bool
-    code: list[Cell]
-    text: str
+    cells: list[str | Cell]
+
+    @property
+    def code(self) -> list[Cell]:
+        """Its code cells, in order."""
+        return [cell for cell in self.cells if isinstance(cell, Cell)]
+
+    @property
+    def text(self) -> str:
+        """All its Markdown, in order."""
+        return "\n\n".join(cell for cell in self.cells if isinstance(cell, str))
 
 
 def read_chapter(page: Page) -> Chapter:
@@ -125,13 +165,15 @@ def read_chapter(page: Page) -> Chapter:
 
 def chapter_from(notebook: Any, name: str, numbered: bool = True) -> Chapter:
     """See a notebook as a chapter."""
-    code = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.source.strip()]
-    cells = [
-        Cell(number, cell.source, dict(cell.metadata), list(cell.outputs), cell.execution_count)
-        for number, cell in enumerate(code, start=1)
-    ]
-    text = "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-    return Chapter(name, numbered, cells, text)
+    cells: list[str | Cell] = []
+    number = 0
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            cells.append(cell.source)
+        elif cell.cell_type == "code" and cell.source.strip():
+            number += 1
+            cells.append(Cell(number, cell.source, dict(cell.metadata), list(cell.outputs), cell.execution_count))
+    return Chapter(name, numbered, cells)
 
 
 # --- the laws ---------------------------------------------------------------------------------------------------------
@@ -324,33 +366,100 @@ def directives_read_everywhere(chapter: Chapter) -> Iterator[str]:
 
 
 def ends_with_exercises(chapter: Chapter) -> Iterator[str]:
-    """A numbered chapter ends with a section 'Exercises' that holds three of them."""
+    """A numbered chapter ends with a section 'Exercises' that holds three: predict, derive, change an argument."""
     if not chapter.numbered:
         return
-    text = _CODE_BLOCK.sub("", chapter.text)
-    headings = list(_HEADING.finditer(text))
-    last = headings[-1][1] if headings else "(none)"
+    headings = [part for part in _outline(chapter) if isinstance(part, str)]
+    last = headings[-1] if headings else "(none)"
     if last != "Exercises":
         yield f"the last section is '{last}', expected 'Exercises'"
         return
-    count = len(_EXERCISE.findall(text, headings[-1].start()))
-    if count != EXERCISES:
-        yield f"the section 'Exercises' holds {count} exercises (:::{{exercise}}), expected {EXERCISES}"
+    exercises = [found for found in _directives(around_exercises(chapter)[1]) if _is_exercise(found)]
+    if len(exercises) != EXERCISES:
+        yield f"the section 'Exercises' holds {len(exercises)} exercises (:::{{exercise}}), expected {EXERCISES}"
+        return
+    for exercise, kind in zip(exercises, EXERCISE_KINDS, strict=True):
+        if exercise.argument != kind:
+            yield f"the exercise {exercise} is called '{exercise.argument}', expected '{kind}'"
+
+
+def solutions_follow_exercises(chapter: Chapter) -> Iterator[str]:
+    """Every exercise is followed by its solution, folded away and labelled, with a cell that asserts what it says."""
+    parts = _outline(chapter)
+    starts = [k for k, part in enumerate(parts) if isinstance(part, str) or _is_exercise(part)]
+    for start, end in itertools.pairwise([*starts, len(parts)]):
+        exercise, after = parts[start], parts[start + 1 : end]
+        if _is_exercise(exercise) and (complaint := _wrong_with_solution(exercise, after)):
+            yield f"the exercise {exercise}: {complaint}"
+
+
+def _wrong_with_solution(exercise: Part, parts: list[Part]) -> str:
+    """What is wrong with the parts between an exercise and the next, or a heading; empty if nothing is."""
+    first, last = (parts[0], parts[-1]) if parts else ("", "")
+    if not isinstance(first, Directive) or first.name != "solution-start":
+        return "no solution follows (:::{solution-start} LABEL)"
+    if first.argument != str(exercise):
+        return f"what follows is the solution of '{first.argument}'"
+    if first.options.get("class") != "dropdown" or "label" not in first.options:
+        return "its solution lacks ':class: dropdown' or a ':label:'"
+    if not isinstance(last, Directive) or last.name != "solution-end" or len(_directives(parts)) != 2:
+        return "its solution is not closed once, at its end (:::{solution-end})"
+    if not any(isinstance(part, Cell) and asserts(part) for part in parts):
+        return "no code cell of its solution has an assert that can fail"
+    return ""
+
+
+def _outline(chapter: Chapter) -> list[Part]:
+    """A chapter's headings, exercises with the ends of their solutions, and code cells, in order."""
+    found: list[Part] = []
+    for cell in chapter.cells:
+        if isinstance(cell, Cell):
+            found.append(cell)
+            continue
+        text = _CODE_BLOCK.sub("", cell)
+        marks = sorted([*_HEADING.finditer(text), *_DIRECTIVE.finditer(text)], key=lambda mark: mark.start())
+        found += [_directive(mark) if mark.re is _DIRECTIVE else mark[1] for mark in marks]
+    return found
+
+
+def _directive(mark: re.Match[str]) -> Directive:
+    """The directive that a match of `_DIRECTIVE` found."""
+    return Directive(mark["name"], mark["argument"], dict(_OPTION.findall(mark["options"])))
+
+
+def _directives(parts: list[Part]) -> list[Directive]:
+    """The directives among parts of a chapter."""
+    return [part for part in parts if isinstance(part, Directive)]
+
+
+def _is_exercise(part: Part) -> bool:
+    """Whether a part of a chapter is an exercise."""
+    return isinstance(part, Directive) and part.name == "exercise"
+
+
+def around_exercises(chapter: Chapter) -> tuple[list[Part], list[Part]]:
+    """What comes before the heading 'Exercises', which is everything if there is none, and what comes after it."""
+    parts = _outline(chapter)
+    place = parts.index("Exercises") if "Exercises" in parts else len(parts)
+    return parts[:place], parts[place + 1 :]
 
 
 def last_cell_asserts(chapter: Chapter) -> Iterator[str]:
-    """The last code cell asserts the chapter's sentence, so that a false sentence fails the build."""
-    if not chapter.code:
-        yield "no code cell, so nothing is asserted"
-        return
-    last = chapter.code[-1]
-    nodes = _what_runs(last.tree())
+    """The last code cell before the exercises asserts the chapter's sentence, so that a false one fails the build."""
+    cells = [part for part in around_exercises(chapter)[0] if isinstance(part, Cell)]
+    if not cells:
+        yield "no code cell before the exercises, so nothing is asserted"
+    elif not asserts(cells[-1]):
+        yield f"{cells[-1]}: the last code cell has neither an assert that can fail nor a call of verdict"
+
+
+def asserts(cell: Cell) -> bool:
+    """Whether a cell holds an assert that runs and can fail, or calls `verdict`."""
+    nodes = _what_runs(cell.tree())
     called = {_dotted(node.func).rpartition(".")[2] for node in nodes if isinstance(node, ast.Call)}
     # A test without a name is a constant, and a tuple is always true.
     tests = [node.test for node in nodes if isinstance(node, ast.Assert)]
-    asserts = any(_names(test) and not isinstance(test, ast.Tuple) for test in tests)
-    if not asserts and "verdict" not in called:
-        yield f"{last}: the last code cell has neither an assert that can fail nor a call of verdict"
+    return "verdict" in called or any(_names(test) and not isinstance(test, ast.Tuple) for test in tests)
 
 
 def _what_runs(tree: ast.Module) -> list[ast.AST]:
@@ -369,6 +478,13 @@ def _what_runs(tree: ast.Module) -> list[ast.AST]:
     return found
 
 
+def starts_with_the_first_cell(chapter: Chapter) -> Iterator[str]:
+    """The first code cell is the one that installs mesa_lib on Colab: its text to the letter, hidden from the page."""
+    first = chapter.code[0] if chapter.code else None
+    if first is None or (first.source, first.tags, first.outputs) != (first_cell(chapter.name), [REMOVE_CELL], []):
+        yield f"{first or 'no code cell'}: not the cell that installs mesa_lib; run `python -m tools.first_cell`"
+
+
 LAWS: tuple[Callable[[Chapter], Iterator[str]], ...] = (
     cells_are_python,
     logic_lives_in_the_package,
@@ -380,6 +496,7 @@ LAWS: tuple[Callable[[Chapter], Iterator[str]], ...] = (
     widgets_need_no_kernel,
     directives_read_everywhere,
     ends_with_exercises,
+    solutions_follow_exercises,
     last_cell_asserts,
 )
 

@@ -2,10 +2,14 @@
 
 A docstring is written for `help()`: names in single backticks, formulas as indented lines, sections in Google style.
 Read as reStructuredText, `*ensemble` would open an emphasis and |W x| a substitution. This extension turns the first
-into the second, before napoleon sees the sections.
+into the second, before napoleon sees the sections. A public name in backticks becomes a link to where it is described;
+examples stay as they are.
 """
 
+import importlib
+import inspect
 import re
+from functools import cache
 from typing import Any
 
 from sphinx.application import Sphinx
@@ -15,6 +19,7 @@ from sphinx.application import Sphinx
 NO_TYPE = ("..", "")
 
 _CODE = re.compile(r"(`+)(.+?)\1")
+_LINKED = re.compile(r"([A-Za-z]\w+)(?:\.([a-z]\w+))?")
 _SPECIAL = re.compile(r"[*|\\]|(?<=\w)_(?!\w)")
 
 
@@ -27,11 +32,16 @@ def to_rst(lines: list[str]) -> list[str]:
     text_indent = 0  # of the last line of running text
     formula_indent: int | None = None
     previous_blank = True
+    in_example = False
     for line in lines:
         indent = len(line) - len(line.lstrip())
         if not line.strip():
             result.append("")
-            previous_blank = True
+            previous_blank, in_example = True, False
+            continue
+        in_example = in_example or line.lstrip().startswith(">>> ")
+        if in_example:
+            result.append(line)
             continue
         if formula_indent is not None and indent < formula_indent:
             formula_indent = None
@@ -53,9 +63,36 @@ def _escape(line: str) -> str:
     """Double the backticks around code, and take the meaning of markup from every other character."""
     result, end = [], 0
     for code in _CODE.finditer(line):
-        result += [_SPECIAL.sub(r"\\\g<0>", line[end : code.start()]), f"``{code[2]}``"]
+        result += [_SPECIAL.sub(r"\\\g<0>", line[end : code.start()]), _shown(code[2])]
         end = code.end()
     return "".join([*result, _SPECIAL.sub(r"\\\g<0>", line[end:])])
+
+
+def _shown(code: str) -> str:
+    """Code as it is, or as a link if it is a public name, or a described method of one."""
+    match = _LINKED.fullmatch(code)
+    target = described().get(match[1]) if match else None
+    if match is None or target is None:
+        return f"``{code}``"
+    place, value = target
+    if match[2]:
+        if not inspect.getdoc(inspect.getattr_static(value, match[2], None)):
+            return f"``{code}``"
+        place = f"{place}.{match[2]}"
+    return f":py:obj:`{code} <{place}>`"
+
+
+@cache
+def described() -> dict[str, tuple[str, object]]:
+    """The public functions and classes of mesa_lib, each with the full name under which the page describes it."""
+    library = importlib.import_module("mesa_lib")
+    found: dict[str, tuple[str, object]] = {}
+    for name in library.__all__:
+        value = getattr(library, name)
+        if inspect.isclass(value) or inspect.isfunction(value):
+            room = ".".join(value.__module__.split(".")[:2])
+            found[name] = f"{room}.{name}", value
+    return found
 
 
 def process_docstring(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:

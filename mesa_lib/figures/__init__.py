@@ -27,6 +27,7 @@ from mesa_lib.figures.depth import (
     network_interpolation,
 )
 from mesa_lib.figures.errata import printed_maxima
+from mesa_lib.figures.experiments import PartLosses, applied_again, losses_by_part
 from mesa_lib.figures.memory import recall_against_pairs, recall_against_steps, written_memory
 from mesa_lib.figures.off_distribution import Sweep, divergence, evaluation_sets, loss_by_size, roll_outs, sweeps
 from mesa_lib.figures.other_tasks import (
@@ -37,6 +38,15 @@ from mesa_lib.figures.other_tasks import (
     stored_start,
 )
 from mesa_lib.figures.plateaus import gauges, twin_landscapes, waiting_seeds
+from mesa_lib.figures.pretrained import (
+    HeadStatistic,
+    answers_after_filler,
+    answers_by_order,
+    head_maps,
+    head_statistics,
+    memory_left,
+    near_zeros,
+)
 from mesa_lib.figures.regression import (
     loss_against_eta,
     moving_bowl,
@@ -71,9 +81,14 @@ __all__ = [
     "LINES",
     "STYLE",
     "Curve",
+    "HeadStatistic",
+    "PartLosses",
     "Sweep",
     "agreement_curves",
     "agreement_ladder",
+    "answers_after_filler",
+    "answers_by_order",
+    "applied_again",
     "attention_maps",
     "block_weights",
     "code_spectra",
@@ -90,7 +105,9 @@ __all__ = [
     "frozen_length",
     "gauges",
     "head_losses",
+    "head_maps",
     "head_products",
+    "head_statistics",
     "induction_accuracy",
     "interpolation_curves",
     "iterated_kernels",
@@ -107,10 +124,13 @@ __all__ = [
     "loss_curves",
     "loss_ladders",
     "loss_rows",
+    "losses_by_part",
     "losses_through_training",
+    "memory_left",
     "method_curves",
     "missed_weights",
     "moving_bowl",
+    "near_zeros",
     "network_interpolation",
     "network_losses",
     "one_dimensional_tasks",

@@ -30,6 +30,7 @@ from mesa_lib.networks.constructions import (
     two_head_softmax_construction,
 )
 from mesa_lib.networks.copying import CopyingSignal, PositionScored, copying_signal, scale_first_update
+from mesa_lib.networks.invariants import HeadInvariants, head_invariants
 from mesa_lib.networks.memory import (
     attend_by_scores,
     least_squares_memory,
@@ -88,6 +89,7 @@ __all__ = [
     "FreeTransformer",
     "GDPlusPlusReading",
     "GDPlusPlusTransformer",
+    "HeadInvariants",
     "LearnedStart",
     "Looped",
     "PositionScored",
@@ -117,6 +119,7 @@ __all__ = [
     "gauge_transform",
     "gd_construction",
     "gd_plus_plus_construction",
+    "head_invariants",
     "identifiable_dimensions",
     "induction_construction",
     "insert_slots",

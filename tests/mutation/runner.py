@@ -13,7 +13,7 @@ def copy_project(target: Path) -> None:
     unneeded = shutil.ignore_patterns("__pycache__")
     for name in ("mesa_lib", "tests", "tools"):
         shutil.copytree(ROOT / name, target / name, ignore=unneeded)
-    for name in ("conftest.py", "pyproject.toml"):
+    for name in ("conftest.py", "pyproject.toml", "requirements-weights.txt"):
         shutil.copy(ROOT / name, target / name)
 
 

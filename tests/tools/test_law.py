@@ -1,6 +1,7 @@
 """The chapter law bites: a chapter that keeps it, and one small break for every law."""
 
 import base64
+import itertools
 import struct
 import zlib
 
@@ -11,7 +12,27 @@ from tools import law
 from tools.notebooks import WIDGET_VIEW
 from tools.toc import Page
 
-EXERCISES = "## Exercises\n\n" + "\n\n".join(f":::{{exercise}}\n:label: ex-{n}\n\nPredict.\n:::" for n in range(3))
+# The end of a chapter: Markdown, with the code cells of the solutions between lines of `%%`.
+SOLVED = """\
+:::{{exercise}} {kind}
+:label: ex-{n}
+
+How many?
+:::
+
+:::{{solution-start}} ex-{n}
+:label: sol-{n}
+:class: dropdown
+:::
+
+Ten.
+%%
+assert count == 10
+%%
+:::{{solution-end}}
+:::"""
+KINDS = ("Predict", "Derive", "Change an argument")
+EXERCISES = "\n\n".join(["## Exercises", *(SOLVED.format(n=n, kind=kind) for n, kind in enumerate(KINDS))])
 FIGURE = {"mystnb": {"figure": {"caption": "A line.", "name": "fig-line"}, "image": {"alt": "A line that rises."}}}
 
 
@@ -37,10 +58,15 @@ def figure(*outputs):
 def chapter(*code, text=EXERCISES, numbered=True, last="assert error < 1"):
     """A chapter of the given code cells (a source, or a source and keywords), ending as chapters do."""
     cells = [new_markdown_cell("# Title\n\nWords.\n\n:::{prf:theorem}\nTrue.\n:::")]
-    for count, item in enumerate([*code, last], start=1):
+    end, *after = text.split("\n%%\n")
+    counts = itertools.count(1)
+    for item in filter(None, [*code, last]):
         source, keywords = item if isinstance(item, tuple) else (item, {})
-        cells.append(new_code_cell(source, **({"execution_count": count} | keywords)))
-    return law.chapter_from(new_notebook(cells=[*cells, new_markdown_cell(text)]), "chapter", numbered)
+        cells.append(new_code_cell(source, **({"execution_count": next(counts)} | keywords)))
+    cells.append(new_markdown_cell(end))
+    for place, part in enumerate(after):
+        cells.append(new_markdown_cell(part) if place % 2 else new_code_cell(part, execution_count=next(counts)))
+    return law.chapter_from(new_notebook(cells=cells), "chapter", numbered)
 
 
 def lines(count):
@@ -159,6 +185,23 @@ BREAKS = [
     ),
     (law.ends_with_exercises, chapter(text=EXERCISES + "\n\n## Afterword"), "the last section is 'Afterword'"),
     (law.ends_with_exercises, chapter(text=EXERCISES.replace(":::{exercise}", ":::{note}", 1)), "holds 2 exercises"),
+    (law.ends_with_exercises, chapter(text=EXERCISES.replace("Derive", "Guess")), "ex-1 is called 'Guess', expected"),
+    (law.ends_with_exercises, chapter(text=EXERCISES.replace(" Derive", "")), "ex-1 is called '', expected 'Derive'"),
+    *(
+        (law.solutions_follow_exercises, chapter(text=EXERCISES.replace(old, new, 1)), complaint)
+        for old, new, complaint in [
+            (":::{solution-start} ex-0", ":::{note}", "exercise ex-0: no solution follows"),
+            ("How many?\n:::", "How many?\n:::\n%%\nassert count\n%%", "exercise ex-0: no solution follows"),
+            ("solution-start} ex-1", "solution-start} ex-2", "exercise ex-1: what follows is the solution of 'ex-2'"),
+            (":class: dropdown\n", "", "lacks ':class: dropdown'"),
+            (":label: sol-0\n", "", "or a ':label:'"),
+            (":::{solution-end}", ":::{note}", "is not closed once"),
+            (":::{solution-end}\n:::", ":::{solution-end}\n:::\n%%\nx = 1\n%%", "is not closed once"),
+            ("assert count == 10", "print(count)", "exercise ex-0: no code cell of its solution has an assert"),
+            ("assert count == 10", "assert True", "exercise ex-0: no code cell of its solution has an assert"),
+        ]
+    ),
+    (law.last_cell_asserts, chapter(last=""), "no code cell before the exercises"),
     (law.ends_with_exercises, chapter(text=""), "the last section is '(none)'"),
     *(
         (law.last_cell_asserts, chapter(last=last), "neither an assert that can fail nor a call of verdict")
@@ -194,6 +237,10 @@ def test_a_break_is_complained_about_once_and_by_its_law_alone(one, broken, comp
 )
 def test_an_assert_that_runs_and_can_fail_counts(last):
     assert list(law.last_cell_asserts(chapter(last=last))) == []
+
+
+def test_a_directive_in_a_code_block_is_no_exercise():
+    assert list(law.solutions_follow_exercises(chapter(text="````md\n:::{exercise}\n:::\n````\n\n" + EXERCISES))) == []
 
 
 def test_exercises_are_due_in_numbered_parts_only():

@@ -32,6 +32,11 @@ class Comparison:
         sensitivity_difference: mean Frobenius norm of the difference of sensitivities d prediction / d x_q, in units
             of y / x; the paper calls it "model difference".
         sensitivity_cosine: mean cosine between the two sensitivities, as vectors of y * x numbers; without unit.
+
+    Example:
+        >>> step = mesa.gradient_descent_learner(eta=1.0)
+        >>> round(float(mesa.compare(mesa.FreeTransformer([layer]), step, batch).sensitivity_cosine), 6)
+        1.0
     """
 
     prediction_difference: Float[Tensor, "*ensemble"]
@@ -52,6 +57,11 @@ def sensitivity(learner: Learner, batch: TaskBatch) -> Float[Tensor, "*ensemble 
 
     Raises:
         ValueError: the predictions do not have the shape of query_y, or do not depend on query_x through autograd.
+
+    Example:
+        >>> found = mesa.sensitivity(mesa.gradient_descent_learner(eta=1.0), batch)
+        >>> torch.allclose(found[:, 0], mesa.gradient_descent_weights(batch, eta=1.0))
+        True
     """
     query_x = batch.query_x.detach().clone().requires_grad_()
     prediction = learner(replace(batch, query_x=query_x))
@@ -80,6 +90,12 @@ def compare(learner: Learner, reference: Learner, batch: TaskBatch) -> Compariso
 
     Raises:
         ValueError: a learner's predictions do not fit the batch's queries or those of the other.
+
+    Example:
+        >>> step = mesa.gradient_descent_learner(eta=1.0)
+        >>> found = mesa.compare(mesa.FreeTransformer([layer]), step, batch)
+        >>> bool(found.prediction_difference < 1e-12 and found.sensitivity_difference < 1e-12)
+        True
     """
     ours, theirs = _predictions(learner, reference, batch)
     ensemble = (ours - theirs).shape[:-3]
@@ -111,6 +127,11 @@ def squared_prediction_difference(learner: Learner, reference: Learner, batch: T
 
     Raises:
         ValueError: a learner's predictions do not fit the batch's queries or those of the other.
+
+    Example:
+        >>> same = mesa.gradient_descent_learner(eta=1.0)
+        >>> float(mesa.squared_prediction_difference(same, same, batch))
+        0.0
     """
     ours, theirs = _predictions(learner, reference, batch)
     return (ours - theirs).square().sum(-1).mean((-1, -2))
@@ -134,6 +155,13 @@ def fit_implicit_weights(learner: Learner, batch: TaskBatch) -> Float[Tensor, "*
 
     Raises:
         ValueError: fewer queries than input dimensions, or predictions that do not fit the queries.
+
+    Example:
+        >>> stream = mesa.generator(0, "validation tasks")
+        >>> exam = mesa.LinearTasks(num_queries=20).sample(4, stream, dtype=torch.float64)
+        >>> found = mesa.fit_implicit_weights(mesa.gradient_descent_learner(eta=1.0), exam)
+        >>> torch.allclose(found, mesa.gradient_descent_weights(exam, eta=1.0))
+        True
     """
     if batch.num_queries < batch.x_dim:
         raise ValueError(f"batch: expected at least x_dim = {batch.x_dim} queries, got {batch.num_queries}")
@@ -157,6 +185,13 @@ def implicit_weight_difference(learner: Learner, reference: Learner, batch: Task
 
     Raises:
         ValueError: see `fit_implicit_weights`, or ensemble axes that do not broadcast.
+
+    Example:
+        >>> stream = mesa.generator(0, "validation tasks")
+        >>> exam = mesa.LinearTasks(num_queries=20).sample(4, stream, dtype=torch.float64)
+        >>> same = mesa.gradient_descent_learner(eta=1.0)
+        >>> bool(mesa.implicit_weight_difference(same, same, exam) < 1e-12)
+        True
     """
     ours, theirs = fit_implicit_weights(learner, batch), fit_implicit_weights(reference, batch)
     broadcastable("learner", ours.shape[:-3], "reference", theirs.shape[:-3])
@@ -181,6 +216,11 @@ def error_similarity(learner: Learner, reference: Learner, batch: TaskBatch) -> 
 
     Raises:
         ValueError: a learner's predictions do not fit the batch's queries or those of the other.
+
+    Example:
+        >>> same = mesa.gradient_descent_learner(eta=1.0)
+        >>> round(float(mesa.error_similarity(same, same, batch)), 6)
+        1.0
     """
     ours, theirs = _predictions(learner, reference, batch)
     our_errors, their_errors = ours - batch.query_y, theirs - batch.query_y
@@ -194,6 +234,13 @@ class BestMatch:
     Attributes:
         count: the member's number: of steps, say.
         similarity: its `error_similarity` with the learner.
+
+    Example:
+        >>> stream = mesa.generator(0, "validation tasks")
+        >>> exam = mesa.LinearTasks(num_queries=20).sample(4, stream, dtype=torch.float64)
+        >>> family = {k: mesa.gradient_descent_learner(eta=1.0, num_steps=k) for k in (1, 2, 3)}
+        >>> float(mesa.best_match(family[2], family, exam).count)
+        2.0
     """
 
     count: Int[Tensor, "*ensemble"]
@@ -214,6 +261,14 @@ def best_match(learner: Learner, family: Mapping[int, Learner], batch: TaskBatch
 
     Raises:
         ValueError: an empty family; see also `error_similarity`.
+
+    Example:
+        >>> stream = mesa.generator(0, "validation tasks")
+        >>> exam = mesa.LinearTasks(num_queries=20).sample(4, stream, dtype=torch.float64)
+        >>> family = {k: mesa.gradient_descent_learner(eta=1.0, num_steps=k) for k in (1, 2, 3)}
+        >>> match = mesa.best_match(mesa.gradient_descent_learner(eta=1.0, num_steps=3), family, exam)
+        >>> float(match.count), round(float(match.similarity), 6)
+        (3.0, 1.0)
     """
     if not family:
         raise ValueError("family: expected at least one learner, got none")
@@ -251,6 +306,11 @@ class LossSummary:
         capped_mean: mean of min(loss, cap); a loss that is not a number counts as the cap.
         mean: the plain mean, infinite where some loss is not finite; see `summarize_losses` for the warning.
         divergent_share: share of tasks whose loss is not finite or more than ten times the cap.
+
+    Example:
+        >>> summary = mesa.summarize_losses(torch.tensor([0.0, 1.0, 2.0]), cap=5.0)
+        >>> float(summary.median), float(summary.mean)
+        (1.0, 1.0)
     """
 
     median: Float[Tensor, "*ensemble"]
@@ -281,6 +341,11 @@ def summarize_losses(
 
     Warns:
         RuntimeWarning: some tasks diverge; the message has their share.
+
+    Example:
+        >>> losses = torch.tensor([0.0, 1.0, 2.0, 100.0])
+        >>> float(mesa.summarize_losses(losses, cap=5.0, divergence_expected=True).capped_mean)
+        2.0
     """
     ceiling = positive_number("cap", cap)
     if ceiling > torch.finfo(floating_tensor("losses", losses, min_dims=1).dtype).max / 10:
@@ -316,6 +381,11 @@ def prediction_cosine(learner: Learner, reference: Learner, batch: TaskBatch) ->
 
     Raises:
         ValueError: a learner's predictions do not fit the batch's queries or those of the other.
+
+    Example:
+        >>> same = mesa.gradient_descent_learner(eta=1.0)
+        >>> round(float(mesa.prediction_cosine(same, mesa.gradient_descent_learner(eta=2.0), batch)), 6)
+        1.0
     """
     ours, theirs = _predictions(learner, reference, batch)
     return torch.cosine_similarity(ours.flatten(-2), theirs.flatten(-2), dim=-1).mean(-1)
@@ -345,6 +415,11 @@ def learned_kernel(
     Raises:
         TypeError, ValueError: `num_context` is not a positive integer; when called, features of another width than the
             layer's.
+
+    Example:
+        >>> kernel = mesa.learned_kernel(layer, lambda x: x, num_context=10)
+        >>> torch.allclose(kernel(batch.context_x, batch.query_x), mesa.linear_kernel(batch.context_x, batch.query_x))
+        True
     """
     scale = -positive_integer("num_context", num_context)
     width = weights.token_dim - 1
@@ -384,6 +459,11 @@ def kernel_alignment(a: Float[Tensor, "... query query"], b: Float[Tensor, "... 
 
     Raises:
         TypeError, ValueError: a matrix is not square, not finite or zero, or the two do not fit.
+
+    Example:
+        >>> matrix = torch.tensor([[2.0, 1.0], [1.0, 2.0]])
+        >>> round(float(mesa.kernel_alignment(matrix, 3 * matrix)), 6)
+        1.0
     """
     _check_kernel("a", a)
     _check_kernel("b", b)
@@ -406,6 +486,10 @@ def kernel_symmetry(matrix: Float[Tensor, "... query query"]) -> Float[Tensor, "
 
     Raises:
         TypeError, ValueError: a matrix is not square, not finite or zero.
+
+    Example:
+        >>> round(float(mesa.kernel_symmetry(torch.eye(3))), 6)
+        1.0
     """
     _check_kernel("matrix", matrix)
     share: Tensor = (matrix + matrix.mT).norm(dim=(-2, -1)) / (2 * matrix.norm(dim=(-2, -1)))
@@ -424,6 +508,10 @@ def kernel_negativity(matrix: Float[Tensor, "... query query"]) -> Float[Tensor,
 
     Raises:
         TypeError, ValueError: a matrix is not square, not finite or zero.
+
+    Example:
+        >>> abs(float(mesa.kernel_negativity(torch.eye(3)))) < 1e-6
+        True
     """
     _check_kernel("matrix", matrix)
     eigenvalues: Tensor = torch.linalg.eigvalsh((matrix + matrix.mT) / 2)
@@ -443,6 +531,10 @@ def kernel_rank(matrix: Float[Tensor, "... query query"], relative_cutoff: float
 
     Raises:
         TypeError, ValueError: a matrix is not square, not finite or zero, or `relative_cutoff` is negative.
+
+    Example:
+        >>> int(mesa.kernel_rank(torch.diag(torch.tensor([1.0, 0.5, 0.001]))))
+        2
     """
     _check_kernel("matrix", matrix)
     cutoff = non_negative_number("relative_cutoff", relative_cutoff)

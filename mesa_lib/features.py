@@ -54,6 +54,11 @@ class MLP(nn.Module):
     Raises:
         TypeError, ValueError: no layer, not one bias for each matrix, shapes or dtypes that do not fit together, an
             unknown activation, an `input_scale` that is not positive.
+
+    Example:
+        >>> mlp = mesa.random_mlp(x_dim=1, width=8, seeds=[0]).member(0)
+        >>> tuple(mlp(torch.linspace(-1, 1, 5)[:, None]).shape)
+        (5, 8)
     """
 
     def __init__(
@@ -171,6 +176,11 @@ def random_mlp(
     Raises:
         TypeError, ValueError: a size is not a positive integer, a scale is not positive, no hidden layer, no seeds or
             repeated ones, an unknown activation, a `dtype` that is not floating-point.
+
+    Example:
+        >>> two = mesa.random_mlp(x_dim=1, width=8, seeds=[0, 1])
+        >>> tuple(two(torch.zeros(2, 5, 1)).shape)  # one slice a seed
+        (2, 2, 5, 8)
     """
     if not hidden:
         raise ValueError("hidden: expected at least one hidden layer, got none")
@@ -257,6 +267,11 @@ def batch_features(features: Features, batch: TaskBatch) -> BatchFeatures:
 
     Raises:
         ValueError: `features` gives something else than one row of floating-point features for each input.
+
+    Example:
+        >>> mlp = mesa.random_mlp(x_dim=10, width=6, seeds=[0], dtype=torch.float64)
+        >>> tuple(mesa.batch_features(mlp, batch).context.shape)
+        (1, 4, 10, 6)
     """
     query = features_once(features, batch.query_x)
     differentiated = batch.query_x.requires_grad or batch.context_x.requires_grad
@@ -346,6 +361,11 @@ def feature_batch(features: Features, batch: TaskBatch) -> TaskBatch:
 
     Raises:
         TypeError, ValueError: see `batch_features`.
+
+    Example:
+        >>> mlp = mesa.random_mlp(x_dim=10, width=6, seeds=[0], dtype=torch.float64)
+        >>> mesa.feature_batch(mlp, batch).x_dim
+        6
     """
     context, query = batch_features(features, batch)
     tasks = context.shape[:-2]

@@ -26,6 +26,10 @@ class LinearLearner(Protocol):
     Shapes:
         implicit_weights(batch): (*ensemble, task, y, x)
         prediction, by calling the learner on a batch: (*ensemble, task, query, y)
+
+    Example:
+        >>> isinstance(mesa.gradient_descent_learner(eta=1.0), mesa.LinearLearner)
+        True
     """
 
     def __call__(self, batch: TaskBatch) -> Float[Tensor, "*ensemble task query y"]:
@@ -51,6 +55,11 @@ def predict_linear(weights: Float[Tensor, "... task y x"], batch: TaskBatch) -> 
     Raises:
         TypeError: `weights` has another dtype than the batch.
         ValueError: the last axis of `weights` is not that of query_x, or the leading axes do not broadcast.
+
+    Example:
+        >>> prediction = mesa.predict_linear(batch.teacher, batch)
+        >>> torch.allclose(prediction, batch.query_y)  # the tasks are without noise
+        True
     """
     floating_tensor("weights", weights, min_dims=2)
     same_kind("weights", weights, "the batch", batch.query_x)
@@ -68,6 +77,11 @@ class FittedLinearModel:
 
     Args:
         fit: TaskBatch -> weights of shape (*ensemble, task, y, x); it must not look at the queries or the teacher.
+
+    Example:
+        >>> learner = mesa.FittedLinearModel(mesa.least_squares_weights)
+        >>> torch.equal(learner(batch), mesa.least_squares(batch))
+        True
     """
 
     fit: Callable[[TaskBatch], Float[Tensor, "*ensemble task y x"]]

@@ -24,6 +24,11 @@ def generator(seed: int, purpose: str) -> torch.Generator:
     Raises:
         TypeError: `seed` is not an integer.
         ValueError: `seed` is negative or too large, or `purpose` is unknown.
+
+    Example:
+        >>> a, b = mesa.generator(0, "init"), mesa.generator(0, "init")
+        >>> torch.equal(torch.rand(3, generator=a), torch.rand(3, generator=b))
+        True
     """
     (checked,) = seed_list("seed", [seed])
     index = PURPOSES.index(one_of("purpose", purpose, PURPOSES))
@@ -41,5 +46,10 @@ def generators(seeds: Iterable[int], purpose: str) -> list[torch.Generator]:
     Raises:
         TypeError: a seed is not an integer.
         ValueError: no seed, a repeated, negative or too large one, or an unknown purpose.
+
+    Example:
+        >>> streams = mesa.generators([0, 1], "init")
+        >>> streams[1].initial_seed() == mesa.generator(1, "init").initial_seed()
+        True
     """
     return [generator(seed, purpose) for seed in seed_list("seeds", seeds)]

@@ -28,6 +28,10 @@ def induction_sequence(
 
     Raises:
         TypeError, ValueError: a size that is not a positive integer, or `again` is not between 2 and num_symbols.
+
+    Example:
+        >>> tuple(mesa.induction_sequence(10, 3, mesa.generator(0, "validation tasks")).shape)
+        (3, 12)
     """
     count, repeated = positive_integer("num_symbols", num_symbols), positive_integer("again", again)
     if not 2 <= repeated <= count:
@@ -49,6 +53,10 @@ def bigram_counts(sequence: Int[Tensor, "task context"], num_symbols: int) -> Fl
 
     Raises:
         TypeError, ValueError: not at least two symbols a sequence, or numbers that are no symbols.
+
+    Example:
+        >>> mesa.bigram_counts(torch.tensor([[0, 1, 0, 1]]), num_symbols=2)[0].tolist()  # after 0 came 1, twice
+        [[0.0, 1.0], [2.0, 0.0]]
     """
     symbols = check_symbols(sequence, num_symbols)
     pairs = symbols[:, 1:] * num_symbols + symbols[:, :-1]
@@ -80,6 +88,11 @@ def bigram_batch(
     Raises:
         TypeError, ValueError: not at least three symbols a sequence, numbers that are no symbols, an embedding that is
             no matrix of finite numbers.
+
+    Example:
+        >>> pairs = mesa.bigram_batch(torch.tensor([[0, 1, 0, 1]]), torch.eye(2, dtype=torch.float64))
+        >>> pairs.num_context
+        2
     """
     finite_tensor("embedding", embedding, min_dims=2)
     symbols = check_symbols(sequence, len(embedding), at_least=3)

@@ -45,6 +45,10 @@ class TaskBatch:
         TypeError: a field is no floating-point tensor, or the fields' dtypes disagree.
         ValueError: the fields' shapes or devices disagree, a number is not finite, or `context_index` points at inputs
             other than the context's.
+
+    Example:
+        >>> batch.x_dim, batch.y_dim, batch.num_context, batch.num_queries
+        (10, 1, 10, 1)
     """
 
     context_x: Float[Tensor, "*ensemble task context x"]
@@ -156,11 +160,14 @@ class TaskBatch:
         return replace(self, **shorter, context_index=index)
 
     def to(self, dtype: torch.dtype | None = None, device: torch.device | str | None = None) -> "TaskBatch":
-        """The same tasks in another dtype or on another device."""
-        return TaskBatch(**{
+        """The same tasks in another dtype or on another device; this very batch if nothing has to move."""
+        tensors = self._tensors()
+        moved = {
             name: value.to(dtype=dtype if value.is_floating_point() else None, device=device)
-            for name, value in self._tensors().items()
-        })  # fmt: skip
+            for name, value in tensors.items()
+        }
+        # Checking a batch anew takes a training longer than moving it.
+        return self if all(moved[name] is value for name, value in tensors.items()) else TaskBatch(**moved)
 
 
 @runtime_checkable
@@ -169,6 +176,10 @@ class Tasks(Protocol):
 
     `LinearTasks` and `SineTasks` are two; any object with such a method will do. What it draws is a `TaskBatch` with
     contexts (task, context, x) and (task, context, y) and queries (task, query, x) and (task, query, y).
+
+    Example:
+        >>> isinstance(mesa.LinearTasks(), mesa.Tasks)
+        True
     """
 
     def sample(
@@ -217,6 +228,11 @@ class LinearTasks:
         TypeError, ValueError: a size that is not a positive integer, a scale that is not a number from 1e-20 to 1e20, a
             negative noise, an unknown input distribution, a matrix of another shape, a covariance that is not symmetric
             and positive definite, a `constant_input` that is not a bool.
+
+    Example:
+        >>> tasks = mesa.LinearTasks(x_dim=3, num_context=5)
+        >>> tuple(tasks.sample(100, mesa.generator(0, "training tasks")).context_x.shape)
+        (100, 5, 3)
     """
 
     x_dim: int = 10
@@ -392,6 +408,11 @@ class PromptTasks(LinearTasks):
     examples are multiplied by sqrt(N / n). A learner that sees a context only through the *mean* of e e^T, as gradient
     descent on the half-MSE does, and attention that divides by the context's length, then answers exactly as it would
     to the n examples alone. For other learners the tasks mean something else; for them use `TaskBatch.first`.
+
+    Example:
+        >>> batch = mesa.PromptTasks(num_context=5).sample(2, mesa.generator(0, "training tasks"))
+        >>> batch.context_x.ndim
+        3
     """
 
     def sample(
@@ -489,6 +510,11 @@ class SineTasks:
         TypeError, ValueError: a range that is not two finite numbers in order, an amplitude not positive, a size
             that is not a positive integer (an empty pool of queries, say), a negative noise, an unknown wave or kind of
             queries, a grid of less than two points, `tied` not a bool.
+
+    Example:
+        >>> batch = mesa.SineTasks().sample(7, mesa.generator(0, "training tasks"))
+        >>> tuple(batch.context_x.shape), bool(batch.context_y.abs().max() <= 0.5)
+        ((7, 10, 1), True)
     """
 
     amplitude: tuple[float, float] = (0.1, 0.5)

@@ -35,7 +35,7 @@ def repository_files() -> list[Path]:
     return [path for name in listed.stdout.split("\0") if name and (path := ROOT / name).is_file()]
 
 
-@pytest.mark.parametrize("name", ["requirements.in", "requirements.txt"])
+@pytest.mark.parametrize("name", ["requirements.in", "requirements.txt", "requirements-weights.txt"])
 def test_requirements_are_exact_pins(name):
     assert [line for line in requirements(name) if not PIN.match(line)] == []
 

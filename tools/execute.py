@@ -62,6 +62,7 @@ class Outcome:
         error: why it failed; empty if it ran through.
         seconds: wall time, the start of the kernel included.
         megabytes: peak resident memory of the kernel, in 10^6 bytes.
+        processor_seconds: what the kernel kept a processor busy.
     """
 
     path: Path
@@ -69,6 +70,7 @@ class Outcome:
     error: str
     seconds: float
     megabytes: float
+    processor_seconds: float = 0.0
 
 
 # --- one chapter, in a process of its own ---------------------------------------------------------------------------
@@ -156,7 +158,9 @@ def _work(path: Path, cell_timeout: float, pipe: Connection) -> None:
         error = str(failure)
     except Exception:  # a defect of this tool or of its libraries: the other chapters still deserve to run
         error = f"the execution tool failed\n{traceback.format_exc()}"
-    pipe.send(Outcome(path, content, error, time.perf_counter() - started, _peak_megabytes()))
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds, busy = time.perf_counter() - started, used.ru_utime + used.ru_stime
+    pipe.send(Outcome(path, content, error, seconds, _peak_megabytes(), busy))
 
 
 def _end_with_parent(pipe: Connection) -> None:

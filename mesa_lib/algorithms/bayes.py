@@ -33,6 +33,11 @@ def posterior_mean_weights(
 
     Raises:
         TypeError, ValueError: `noise_std` is negative, `teacher_scale` is not positive, or one is not finite.
+
+    Example:
+        >>> weights = mesa.posterior_mean_weights(batch, noise_std=0.5)
+        >>> torch.allclose(mesa.predict_linear(weights, batch), mesa.posterior_mean(batch, noise_std=0.5))
+        True
     """
     sigma, tau = non_negative_number("noise_std", noise_std), positive_number("teacher_scale", teacher_scale)
     if sigma == 0:
@@ -50,6 +55,11 @@ def posterior_mean(
 
     Raises:
         TypeError, ValueError: see `posterior_mean_weights`.
+
+    Example:
+        >>> exact = mesa.posterior_mean(batch, noise_std=0.5)
+        >>> torch.allclose(exact, mesa.ridge_regression(batch, penalty=0.25))  # the ridge of sigma^2
+        True
     """
     return predict_linear(posterior_mean_weights(batch, noise_std, teacher_scale), batch)
 
@@ -77,6 +87,11 @@ def noise_posterior(
     Raises:
         TypeError, ValueError: a level, a prior probability or `teacher_scale` that is not positive and finite, or not
             one prior probability for each level.
+
+    Example:
+        >>> shares = mesa.noise_posterior(batch, noise_stds=[0.1, 1.0])
+        >>> torch.allclose(shares.sum(-1), torch.ones(4, dtype=torch.float64))
+        True
     """
     levels = _positive_numbers("noise_stds", noise_stds)
     weights = (1.0,) * len(levels) if prior is None else _positive_numbers("prior", prior)
@@ -119,6 +134,11 @@ def noise_mixture_weights(
 
     Raises:
         TypeError, ValueError: see `noise_posterior`.
+
+    Example:
+        >>> weights = mesa.noise_mixture_weights(batch, noise_stds=[0.1, 1.0])
+        >>> torch.allclose(mesa.predict_linear(weights, batch), mesa.noise_mixture(batch, noise_stds=[0.1, 1.0]))
+        True
     """
     posterior = noise_posterior(batch, noise_stds, prior, teacher_scale)
     fits = [posterior_mean_weights(batch, sigma, teacher_scale) for sigma in noise_stds]
@@ -138,6 +158,11 @@ def noise_mixture(
 
     Raises:
         TypeError, ValueError: see `noise_posterior`.
+
+    Example:
+        >>> one = mesa.noise_mixture(batch, noise_stds=[0.5])
+        >>> torch.allclose(one, mesa.posterior_mean(batch, noise_std=0.5))
+        True
     """
     return predict_linear(noise_mixture_weights(batch, noise_stds, prior, teacher_scale), batch)
 

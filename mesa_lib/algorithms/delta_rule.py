@@ -32,6 +32,10 @@ def averaging_weights(batch: TaskBatch) -> Float[Tensor, "*ensemble task y x"]:
 
     Returns:
         Shape (*ensemble, task, y, x).
+
+    Example:
+        >>> torch.allclose(mesa.predict_linear(mesa.averaging_weights(batch), batch), mesa.averaging(batch))
+        True
     """
     return sum_rule_weights(batch, 1 / batch.num_context)
 
@@ -42,6 +46,10 @@ def averaging(batch: TaskBatch) -> Float[Tensor, "*ensemble task query y"]:
 
     Returns:
         Shape (*ensemble, task, query, y).
+
+    Example:
+        >>> tuple(mesa.averaging(batch).shape)
+        (4, 1, 1)
     """
     return predict_linear(averaging_weights(batch), batch)
 
@@ -62,6 +70,11 @@ def sum_rule_weights(batch: TaskBatch, beta: float = 1.0) -> Float[Tensor, "*ens
 
     Raises:
         TypeError, ValueError: `beta` is not a finite number.
+
+    Example:
+        >>> step = mesa.gradient_descent_weights(batch, eta=1.0)
+        >>> torch.allclose(mesa.sum_rule_weights(batch, beta=0.1), step)  # beta = eta / N
+        True
     """
     written: Tensor = finite_number("beta", beta) * (batch.context_y.mT @ batch.context_x)
     return written
@@ -76,6 +89,11 @@ def sum_rule(batch: TaskBatch, beta: float = 1.0) -> Float[Tensor, "*ensemble ta
 
     Raises:
         TypeError, ValueError: `beta` is not a finite number.
+
+    Example:
+        >>> prediction = mesa.predict_linear(batch.context_y.mT @ batch.context_x, batch)
+        >>> torch.allclose(mesa.sum_rule(batch), prediction)
+        True
     """
     return predict_linear(sum_rule_weights(batch, beta), batch)
 
@@ -105,6 +123,11 @@ def delta_rule_weights(
 
     Raises:
         TypeError, ValueError: `eta` is not finite, `mini_batch` is not a positive integer, or `w_0` does not fit.
+
+    Example:
+        >>> weights = mesa.delta_rule_weights(batch, eta=0.3)
+        >>> torch.allclose(mesa.predict_linear(weights, batch), mesa.delta_rule(batch, eta=0.3))
+        True
     """
     size = positive_integer("mini_batch", mini_batch)
     strength = finite_number("eta", eta) / size
@@ -126,6 +149,11 @@ def delta_rule(
 
     Raises:
         TypeError, ValueError: see `delta_rule_weights`.
+
+    Example:
+        >>> whole = mesa.delta_rule(batch, eta=0.3, mini_batch=10)
+        >>> tuple(whole.shape)
+        (4, 1, 1)
     """
     return predict_linear(delta_rule_weights(batch, eta, mini_batch, w_0), batch)
 
@@ -165,6 +193,11 @@ def ttt_linear(
     Raises:
         TypeError, ValueError: dtypes or shapes that do not fit, numbers that are not finite, or a `mini_batch` that is
             not a positive integer.
+
+    Example:
+        >>> keys = torch.nn.functional.normalize(batch.context_x, dim=-1)
+        >>> tuple(mesa.ttt_linear(keys, batch.context_y, keys).shape)
+        (4, 10, 1)
     """
     for name, tensor in (("keys", keys), ("values", values), ("queries", queries)):
         finite_tensor(name, tensor, min_dims=2)

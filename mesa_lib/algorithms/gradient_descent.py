@@ -66,6 +66,12 @@ def loss_gradient(weights: Float[Tensor, "... y x"], batch: TaskBatch) -> Float[
 
     Raises:
         TypeError, ValueError: `weights` has another dtype than the batch or does not fit its dimensions.
+
+    Example:
+        >>> zero = torch.zeros(1, 10, dtype=torch.float64)
+        >>> step = mesa.gradient_descent_weights(batch, eta=1.0)
+        >>> torch.allclose(step, -mesa.loss_gradient(zero, batch))
+        True
     """
     _check_weights("weights", weights, batch)
     return gradient(weights, batch)
@@ -94,6 +100,11 @@ def gradient_descent_weights(
 
     Raises:
         TypeError, ValueError: `eta` is not finite, `num_steps` is not a positive integer, or `w_0` does not fit.
+
+    Example:
+        >>> weights = mesa.gradient_descent_weights(batch, eta=1.0)
+        >>> torch.allclose(mesa.predict_linear(weights, batch), mesa.gradient_descent(batch, eta=1.0))
+        True
     """
     step = finite_number("eta", eta)
     weights = initial_weights(batch, w_0)
@@ -113,6 +124,11 @@ def gradient_descent(
 
     Raises:
         TypeError, ValueError: `eta` is not finite, `num_steps` is not a positive integer, or `w_0` does not fit.
+
+    Example:
+        >>> step = mesa.gradient_descent(batch, eta=1.0)
+        >>> torch.allclose(step, mesa.FreeTransformer([layer])(batch))  # Proposition 1
+        True
     """
     return predict_linear(gradient_descent_weights(batch, eta, num_steps, w_0), batch)
 
@@ -130,6 +146,11 @@ def gradient_descent_learner(
 
     Raises:
         TypeError, ValueError: `eta` is not finite or `num_steps` is not a positive integer.
+
+    Example:
+        >>> learner = mesa.gradient_descent_learner(eta=1.0, num_steps=3)
+        >>> torch.equal(learner(batch), mesa.gradient_descent(batch, eta=1.0, num_steps=3))
+        True
     """
     finite_number("eta", eta)
     positive_integer("num_steps", num_steps)
@@ -157,6 +178,11 @@ def centred_gradient_descent_weights(
 
     Raises:
         TypeError, ValueError: `eta` or `centring` is not finite.
+
+    Example:
+        >>> plain = mesa.gradient_descent_weights(batch, eta=1.0)
+        >>> torch.allclose(mesa.centred_gradient_descent_weights(batch, eta=1.0, centring=0.0), plain)
+        True
     """
     step, share = finite_number("eta", eta), finite_number("centring", centring)
     keys = batch.context_x - share * batch.context_x.mean(-2, keepdim=True)
@@ -178,6 +204,10 @@ def centred_gradient_descent(
 
     Raises:
         TypeError, ValueError: `eta` or `centring` is not finite.
+
+    Example:
+        >>> tuple(mesa.centred_gradient_descent(batch, eta=1.0).shape)
+        (4, 1, 1)
     """
     return predict_linear(centred_gradient_descent_weights(batch, eta, centring), batch)
 
@@ -200,6 +230,11 @@ def step_moved_targets(
 
     Raises:
         TypeError, ValueError: `weight_change` has another dtype than the batch or does not fit its dimensions.
+
+    Example:
+        >>> moved = mesa.step_moved_targets(batch, batch.teacher)
+        >>> bool(moved.abs().max() < 1e-12)  # the teacher explains every target
+        True
     """
     _check_weights("weight_change", weight_change, batch)
     return batch.context_y - batch.context_x @ weight_change.mT
@@ -218,6 +253,10 @@ def context_loss(weights: Float[Tensor, "... y x"], batch: TaskBatch) -> Float[T
 
     Raises:
         TypeError, ValueError: `weights` has another dtype than the batch or does not fit its dimensions.
+
+    Example:
+        >>> torch.allclose(mesa.context_loss(batch.teacher, batch), torch.zeros(4, dtype=torch.float64))
+        True
     """
     _check_weights("weights", weights, batch)
     residual = batch.context_x @ weights.mT - batch.context_y

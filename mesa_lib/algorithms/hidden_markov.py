@@ -34,6 +34,11 @@ class HiddenMarkovMixture:
 
     Raises:
         TypeError, ValueError: shapes or dtypes that do not fit, or a row that is no probability distribution.
+
+    Example:
+        >>> mixture = mesa.random_hmm_mixture(3, 4, 5, mesa.generator(0, "init"))
+        >>> tuple(mixture.transition.shape)  # (concept, state, state)
+        (3, 4, 4)
     """
 
     start: Float[Tensor, "ensemble x"]
@@ -88,6 +93,11 @@ def random_hmm_mixture(
     Raises:
         TypeError, ValueError: a size that is not a positive integer, a `sharpness` that is not positive, `generator` is
             no torch.Generator.
+
+    Example:
+        >>> mixture = mesa.random_hmm_mixture(3, 4, 5, mesa.generator(0, "init"))  # concepts, states, symbols
+        >>> torch.allclose(mixture.emission.sum(-1), torch.ones(3, 4).double())
+        True
     """
     concepts, states = positive_integer("num_concepts", num_concepts), positive_integer("num_states", num_states)
     symbols, scale = positive_integer("num_symbols", num_symbols), positive_number("sharpness", sharpness)
@@ -124,6 +134,13 @@ def sample_prompts(
 
     Raises:
         TypeError, ValueError: a size that is not a positive integer, `generator` is no torch.Generator.
+
+    Example:
+        >>> mixture = mesa.random_hmm_mixture(3, 4, 5, mesa.generator(0, "init"))
+        >>> stream = mesa.generator(0, "validation tasks")
+        >>> concepts, examples = mesa.sample_prompts(mixture, 2, num_examples=6, length=3, generator=stream)
+        >>> tuple(concepts.shape), tuple(examples.shape)
+        ((2,), (2, 6, 3))
     """
     prompts, examples = positive_integer("num_prompts", num_prompts), positive_integer("num_examples", num_examples)
     symbols_per_example = positive_integer("length", length)
@@ -162,6 +179,12 @@ def forward_algorithm(
 
     Raises:
         TypeError, ValueError: `symbols` is no tensor of integers, or holds one that is no symbol.
+
+    Example:
+        >>> mixture = mesa.random_hmm_mixture(3, 4, 5, mesa.generator(0, "init"))
+        >>> log_likelihood, next_symbol = mesa.forward_algorithm(mixture, torch.tensor([[0, 1, 2]]))
+        >>> torch.allclose(next_symbol.sum(-1), torch.ones(1, 3).double())
+        True
     """
     _check_symbols(mixture, symbols)
     axes = symbols.shape[:-1]
@@ -205,6 +228,13 @@ def concept_posterior(
 
     Raises:
         TypeError, ValueError: see `forward_algorithm`.
+
+    Example:
+        >>> mixture = mesa.random_hmm_mixture(3, 4, 5, mesa.generator(0, "init"))
+        >>> stream = mesa.generator(0, "validation tasks")
+        >>> _, examples = mesa.sample_prompts(mixture, 2, num_examples=6, length=3, generator=stream)
+        >>> torch.allclose(mesa.concept_posterior(mixture, examples).sum(-1), torch.ones(2).double())
+        True
     """
     log_posterior = forward_algorithm(mixture, examples)[0].sum(-2)
     if asked is not None:
@@ -230,6 +260,13 @@ def predict_symbol(
 
     Raises:
         TypeError, ValueError: see `forward_algorithm`.
+
+    Example:
+        >>> mixture = mesa.random_hmm_mixture(3, 4, 5, mesa.generator(0, "init"))
+        >>> stream = mesa.generator(0, "validation tasks")
+        >>> _, examples = mesa.sample_prompts(mixture, 2, num_examples=6, length=3, generator=stream)
+        >>> tuple(mesa.predict_symbol(mixture, examples, torch.tensor([[0, 1], [2, 3]])).shape)
+        (2, 5)
     """
     posterior = concept_posterior(mixture, examples, asked)
     answers = forward_algorithm(mixture, asked)[1]

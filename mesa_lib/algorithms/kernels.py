@@ -49,6 +49,10 @@ def linear_kernel(
 
     Raises:
         TypeError, ValueError: `b` has another dtype or another number of inputs than `a`.
+
+    Example:
+        >>> mesa.linear_kernel(torch.eye(2), torch.tensor([[3.0, 4.0]])).tolist()
+        [[3.0], [4.0]]
     """
     _check_pair(a, b)
     return a @ b.mT
@@ -68,6 +72,12 @@ def exponential_kernel(beta: float) -> Kernel:
 
     Raises:
         TypeError, ValueError: `beta` is not finite; when called, inputs that do not fit.
+
+    Example:
+        >>> kernel = mesa.exponential_kernel(beta=2.0)
+        >>> one = torch.ones(1, 3)
+        >>> torch.allclose(kernel(one, one), torch.tensor([[6.0]]).exp())
+        True
     """
     sharpness = finite_number("beta", beta)
 
@@ -91,6 +101,11 @@ def feature_kernel(features: Features, metric: Float[Tensor, "... feature featur
 
     Raises:
         TypeError, ValueError: `metric` is not one finite square matrix; when called, inputs of a wrong size.
+
+    Example:
+        >>> kernel = mesa.feature_kernel(lambda x: x)
+        >>> torch.equal(kernel(batch.context_x, batch.query_x), mesa.linear_kernel(batch.context_x, batch.query_x))
+        True
     """
     if metric is not None:
         finite_tensor("metric", metric, min_dims=2)
@@ -144,6 +159,11 @@ def kernel_gradient_descent(
     Raises:
         TypeError, ValueError: `eta` is not finite, `num_steps` is not a positive integer, or `kernel` or `start` gives
             another shape than its inputs ask for.
+
+    Example:
+        >>> plain = mesa.kernel_gradient_descent(batch, mesa.linear_kernel, eta=1.0)
+        >>> torch.allclose(plain, mesa.gradient_descent(batch, eta=1.0))
+        True
     """
     step = finite_number("eta", eta) / batch.num_context
     count = positive_integer("num_steps", num_steps)
@@ -184,6 +204,11 @@ def kernel_regression(
         TypeError, ValueError: `penalty` is negative or not finite, `relative_cutoff` is not positive or stands beside a
             penalty, K is singular with neither of them, or `kernel` or `start` gives another shape than its inputs ask
             for.
+
+    Example:
+        >>> fitted = mesa.kernel_regression(batch, mesa.linear_kernel, penalty=0.1)
+        >>> torch.allclose(fitted, mesa.ridge_regression(batch, penalty=0.1))
+        True
     """
     ridge = non_negative_number("penalty", penalty)
     cutoff = None if relative_cutoff is None else positive_number("relative_cutoff", relative_cutoff)
@@ -223,6 +248,11 @@ def kernel_smoother(batch: TaskBatch, kernel: Kernel) -> Float[Tensor, "*ensembl
     Raises:
         ValueError: `kernel` gives another shape than its inputs ask for, or its sum over some context is zero or not
             finite.
+
+    Example:
+        >>> smoothed = mesa.kernel_smoother(batch, mesa.exponential_kernel(0.0))
+        >>> torch.allclose(smoothed, batch.context_y.mean(-2, keepdim=True))  # flat weights: the mean
+        True
     """
     weights = _matrix(kernel, batch, batch.query_x, "the queries")
     total = weights.sum(-2, keepdim=True)

@@ -25,6 +25,12 @@ def least_squares_weights(
 
     Raises:
         TypeError, ValueError: `relative_cutoff` is not a positive finite number.
+
+    Example:
+        >>> stream = mesa.generator(0, "validation tasks")
+        >>> exam = mesa.LinearTasks(num_context=20).sample(4, stream, dtype=torch.float64)
+        >>> torch.allclose(mesa.least_squares_weights(exam), exam.teacher)
+        True
     """
     cutoff = None if relative_cutoff is None else positive_number("relative_cutoff", relative_cutoff)
     fitted: Tensor = torch.linalg.pinv(batch.context_x, rtol=cutoff) @ batch.context_y
@@ -40,6 +46,12 @@ def least_squares(batch: TaskBatch, relative_cutoff: float | None = None) -> Flo
 
     Raises:
         TypeError, ValueError: `relative_cutoff` is not a positive finite number.
+
+    Example:
+        >>> stream = mesa.generator(0, "validation tasks")
+        >>> exam = mesa.LinearTasks(num_context=20).sample(4, stream, dtype=torch.float64)
+        >>> torch.allclose(mesa.least_squares(exam), exam.query_y)  # more examples than inputs, no noise
+        True
     """
     return predict_linear(least_squares_weights(batch, relative_cutoff), batch)
 
@@ -60,6 +72,11 @@ def ridge_regression_weights(batch: TaskBatch, penalty: float) -> Float[Tensor, 
 
     Raises:
         TypeError, ValueError: `penalty` is not a positive finite number.
+
+    Example:
+        >>> tight = mesa.ridge_regression_weights(batch, penalty=1e6)
+        >>> bool(tight.abs().max() < 1e-3)
+        True
     """
     strength = positive_number("penalty", penalty)
     identity = torch.eye(batch.x_dim, dtype=batch.context_x.dtype, device=batch.context_x.device)
@@ -88,6 +105,11 @@ def prefix_ridge_regression_weights(batch: TaskBatch, penalty: float) -> Float[T
 
     Raises:
         TypeError, ValueError: `penalty` is not a positive finite number.
+
+    Example:
+        >>> every = mesa.prefix_ridge_regression_weights(batch, penalty=0.1)
+        >>> torch.allclose(every[:, -1], mesa.ridge_regression_weights(batch, penalty=0.1))
+        True
     """
     strength = positive_number("penalty", penalty)
     identity = torch.eye(batch.x_dim, dtype=batch.context_x.dtype, device=batch.context_x.device)
@@ -113,5 +135,9 @@ def ridge_regression(batch: TaskBatch, penalty: float) -> Float[Tensor, "*ensemb
 
     Raises:
         TypeError, ValueError: `penalty` is not a positive finite number.
+
+    Example:
+        >>> tuple(mesa.ridge_regression(batch, penalty=0.1).shape)
+        (4, 1, 1)
     """
     return predict_linear(ridge_regression_weights(batch, penalty), batch)

@@ -29,6 +29,12 @@ class MetaLearnedMLP(nn.Module):
     Raises:
         TypeError, ValueError: `start` or `eta` has another dtype or other ensemble axes than `features`, `start`
             another width, `eta` is not positive, `num_steps` is not a positive integer.
+
+    Example:
+        >>> learner = mesa.MetaLearnedMLP(mesa.random_mlp(x_dim=1, width=8, seeds=[0]))
+        >>> sine = mesa.SineTasks().sample(3, mesa.generator(0, "validation tasks"))
+        >>> tuple(learner(sine).shape)
+        (1, 3, 1, 1)
     """
 
     def __init__(

@@ -197,6 +197,10 @@ def ridge_step_program(
 
     Raises:
         TypeError, ValueError: a size that is not a positive integer, or a number that is not finite.
+
+    Example:
+        >>> len(mesa.ridge_step_program(x_dim=3, y_dim=1, step_size=0.1, penalty=0.1)) > 1
+        True
     """
     d, m = positive_integer("x_dim", x_dim), positive_integer("y_dim", y_dim)
     alpha, shrink = finite_number("step_size", step_size), finite_number("penalty", penalty)
@@ -229,6 +233,10 @@ def primitive_ridge_steps_weights(
 
     Raises:
         TypeError, ValueError: see `ridge_step_program`.
+
+    Example:
+        >>> tuple(mesa.primitive_ridge_steps_weights(batch, step_size=0.1, penalty=0.1).shape)
+        (4, 1, 10)
     """
     at = _ridge_step_slots(batch.x_dim, batch.y_dim)
     state = _prompt(batch, at)
@@ -249,6 +257,10 @@ def primitive_ridge_steps(
 
     Raises:
         TypeError, ValueError: see `ridge_step_program`.
+
+    Example:
+        >>> tuple(mesa.primitive_ridge_steps(batch, step_size=0.1, penalty=0.1).shape)
+        (4, 1, 1)
     """
     return predict_linear(primitive_ridge_steps_weights(batch, step_size, penalty), batch)
 
@@ -279,6 +291,10 @@ def sherman_morrison_program(x_dim: int, y_dim: int, example: int = 1) -> tuple[
 
     Raises:
         TypeError, ValueError: an argument that is not a positive integer.
+
+    Example:
+        >>> len(mesa.sherman_morrison_program(x_dim=3, y_dim=1)) > 1
+        True
     """
     d, m = positive_integer("x_dim", x_dim), positive_integer("y_dim", y_dim)
     i, at = positive_integer("example", example), _sherman_morrison_slots(d, m)
@@ -311,6 +327,11 @@ def primitive_ridge_weights(batch: TaskBatch, penalty: float) -> Float[Tensor, "
 
     Raises:
         TypeError, ValueError: `penalty` is not a positive finite number.
+
+    Example:
+        >>> exact = mesa.ridge_regression_weights(batch, penalty=0.1)
+        >>> torch.allclose(mesa.primitive_ridge_weights(batch, penalty=0.1), exact)
+        True
     """
     at = _sherman_morrison_slots(batch.x_dim, batch.y_dim)
     state = _prompt(batch, at)
@@ -331,6 +352,10 @@ def primitive_ridge(batch: TaskBatch, penalty: float) -> Float[Tensor, "*ensembl
 
     Raises:
         TypeError, ValueError: `penalty` is not a positive finite number.
+
+    Example:
+        >>> torch.allclose(mesa.primitive_ridge(batch, penalty=0.1), mesa.ridge_regression(batch, penalty=0.1))
+        True
     """
     return predict_linear(primitive_ridge_weights(batch, penalty), batch)
 

@@ -49,6 +49,10 @@ def curvature_correction(batch: TaskBatch, gamma: float) -> Float[Tensor, "*ense
 
     Raises:
         TypeError, ValueError: `gamma` is not a finite number.
+
+    Example:
+        >>> torch.allclose(mesa.curvature_correction(batch, gamma=0.0), torch.eye(10, dtype=torch.float64))
+        True
     """
     return _identity(batch) - finite_number("gamma", gamma) * second_moment(batch)
 
@@ -78,6 +82,11 @@ def gd_plus_plus_weights(
 
     Raises:
         TypeError, ValueError: `etas` or `gammas` holds a number that is not finite, or their lengths do not fit.
+
+    Example:
+        >>> weights = mesa.gd_plus_plus_weights(batch, etas=[0.8], gammas=[0.1])
+        >>> torch.allclose(mesa.predict_linear(weights, batch), mesa.gd_plus_plus(batch, etas=[0.8], gammas=[0.1]))
+        True
     """
     steps, corrections = schedule_numbers(etas, gammas)
     moment, identity = second_moment(batch), _identity(batch)
@@ -99,6 +108,11 @@ def gd_plus_plus(
 
     Raises:
         TypeError, ValueError: see `gd_plus_plus_weights`.
+
+    Example:
+        >>> plain = mesa.gd_plus_plus(batch, etas=[1.0, 1.0], gammas=[0.0, 0.0])
+        >>> torch.allclose(plain, mesa.gradient_descent(batch, eta=1.0, num_steps=2))
+        True
     """
     return predict_linear(gd_plus_plus_weights(batch, etas, gammas), batch)
 
@@ -123,6 +137,10 @@ def newton_weights(
 
     Raises:
         TypeError, ValueError: `num_steps` is not a positive integer, or `start` is unknown.
+
+    Example:
+        >>> tuple(mesa.newton_weights(batch, num_steps=2).shape)
+        (4, 1, 10)
     """
     steps = positive_integer("num_steps", num_steps)
     one_of("start", start, ("identity", "second moment"))
@@ -146,6 +164,12 @@ def newton(
 
     Raises:
         TypeError, ValueError: see `newton_weights`.
+
+    Example:
+        >>> stream = mesa.generator(0, "validation tasks")
+        >>> exam = mesa.LinearTasks(num_context=40).sample(4, stream, dtype=torch.float64)
+        >>> torch.allclose(mesa.newton(exam, num_steps=12), mesa.least_squares(exam))
+        True
     """
     return predict_linear(newton_weights(batch, num_steps, start), batch)
 
@@ -167,6 +191,10 @@ def momentum_weights(
 
     Raises:
         TypeError, ValueError: `eta` is not finite, `momentum` is not in [0, 1), `num_steps` is not a positive integer.
+
+    Example:
+        >>> tuple(mesa.momentum_weights(batch, eta=1.0, momentum=0.5, num_steps=3).shape)
+        (4, 1, 10)
     """
     step, inertia = finite_number("eta", eta), non_negative_number("momentum", momentum)
     if inertia >= 1:
@@ -188,6 +216,11 @@ def momentum(batch: TaskBatch, eta: float, momentum: float, num_steps: int) -> F
 
     Raises:
         TypeError, ValueError: see `momentum_weights`.
+
+    Example:
+        >>> plain = mesa.momentum(batch, eta=1.0, momentum=0.0, num_steps=2)
+        >>> torch.allclose(plain, mesa.gradient_descent(batch, eta=1.0, num_steps=2))
+        True
     """
     return predict_linear(momentum_weights(batch, eta, momentum, num_steps), batch)
 
@@ -212,6 +245,11 @@ def chebyshev_weights(
 
     Raises:
         TypeError, ValueError: `num_steps` is not a positive integer, or not 0 < lowest < highest.
+
+    Example:
+        >>> weights = mesa.chebyshev_weights(batch, num_steps=3, lowest=0.1, highest=2.0)
+        >>> torch.allclose(mesa.predict_linear(weights, batch), mesa.chebyshev(batch, 3, lowest=0.1, highest=2.0))
+        True
     """
     low, high = positive_number("lowest", lowest), positive_number("highest", highest)
     if low >= high:
@@ -239,6 +277,10 @@ def chebyshev(
 
     Raises:
         TypeError, ValueError: see `chebyshev_weights`.
+
+    Example:
+        >>> tuple(mesa.chebyshev(batch, num_steps=3, lowest=0.1, highest=2.0).shape)
+        (4, 1, 1)
     """
     return predict_linear(chebyshev_weights(batch, num_steps, lowest, highest), batch)
 
@@ -259,6 +301,10 @@ def conjugate_gradient_weights(batch: TaskBatch, num_steps: int) -> Float[Tensor
 
     Raises:
         TypeError, ValueError: `num_steps` is not a positive integer.
+
+    Example:
+        >>> tuple(mesa.conjugate_gradient_weights(batch, num_steps=2).shape)
+        (4, 1, 10)
     """
     moment = second_moment(batch) / batch.num_context
     weights = initial_weights(batch)
@@ -287,5 +333,11 @@ def conjugate_gradient(batch: TaskBatch, num_steps: int) -> Float[Tensor, "*ense
 
     Raises:
         TypeError, ValueError: `num_steps` is not a positive integer.
+
+    Example:
+        >>> stream = mesa.generator(0, "validation tasks")
+        >>> exam = mesa.LinearTasks(x_dim=3, num_context=20).sample(4, stream, dtype=torch.float64)
+        >>> torch.allclose(mesa.conjugate_gradient(exam, num_steps=3), exam.query_y)  # exact after x_dim steps
+        True
     """
     return predict_linear(conjugate_gradient_weights(batch, num_steps), batch)

@@ -49,6 +49,13 @@ class AttentionWeights:
     Raises:
         TypeError: a field is no floating-point tensor, or the dtypes disagree.
         ValueError: the shapes do not fit together.
+
+    Example:
+        >>> layer = mesa.gd_construction(eta=1.0, x_dim=2, y_dim=1, num_context=10)
+        >>> layer.w_pv.tolist() == (layer.w_p @ layer.w_v).tolist()
+        True
+        >>> layer.num_heads
+        1
     """
 
     w_k: Float[Tensor, "*ensemble head qk token"]
@@ -125,6 +132,11 @@ def context_moment(
 
     Returns:
         Shape (*ensemble, task, token, token).
+
+    Example:
+        >>> tokens = mesa.concatenated_tokens(batch)
+        >>> torch.allclose(mesa.context_moment(tokens.context), tokens.context.mT @ tokens.context)
+        True
     """
     floating_tensor("context", context, min_dims=2)
     return context.mT @ context
@@ -155,6 +167,12 @@ def moment_fast_weights(
 
     Raises:
         TypeError, ValueError: the weights' dtype, token size or ensemble axes do not fit the moment's.
+
+    Example:
+        >>> tokens = mesa.concatenated_tokens(batch)
+        >>> moment = mesa.context_moment(tokens.context)
+        >>> torch.allclose(mesa.moment_fast_weights(layer, moment), mesa.fast_weights(layer, tokens))
+        True
     """
     floating_tensor("moment", moment, min_dims=2)
     check_fit("weights", weights, moment)
@@ -178,6 +196,12 @@ def fast_weights(weights: AttentionWeights, tokens: Tokens) -> Float[Tensor, "*e
 
     Raises:
         TypeError, ValueError: the weights' dtype, token size or ensemble axes do not fit the tokens.
+
+    Example:
+        >>> tokens = mesa.concatenated_tokens(batch)
+        >>> change = mesa.fast_weights(layer, tokens)
+        >>> torch.allclose(tokens.query @ change.mT, mesa.linear_attention(layer, tokens.context, tokens.query))
+        True
     """
     return moment_fast_weights(weights, context_moment(tokens.context))
 
@@ -197,6 +221,12 @@ def linear_self_attention(weights: AttentionWeights, tokens: Tokens) -> Tokens:
 
     Raises:
         TypeError, ValueError: the weights' dtype, token size or ensemble axes do not fit the tokens.
+
+    Example:
+        >>> after = mesa.linear_self_attention(layer, mesa.concatenated_tokens(batch))
+        >>> step = mesa.gradient_descent_weights(batch, eta=1.0)
+        >>> torch.allclose(after.context[..., -1:], mesa.step_moved_targets(batch, step))
+        True
     """
     written = fast_weights(weights, tokens).mT
     return Tokens(tokens.context + tokens.context @ written, tokens.query + tokens.query @ written)
@@ -220,6 +250,10 @@ def causal_mask(num_tokens: int) -> Bool[Tensor, "query context"]:
 
     Raises:
         TypeError, ValueError: `num_tokens` is not a positive integer.
+
+    Example:
+        >>> mesa.causal_mask(3).int().tolist()
+        [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
     """
     count = positive_integer("num_tokens", num_tokens)
     return torch.ones(count, count, dtype=torch.bool).tril()
@@ -247,6 +281,12 @@ def linear_attention(
     Raises:
         TypeError, ValueError: the weights' dtype, token size or ensemble axes do not fit the tokens, or the mask is not
             one truth value for each reader and token.
+
+    Example:
+        >>> tokens = mesa.concatenated_tokens(batch)
+        >>> update = mesa.linear_attention(layer, tokens.context, tokens.query)
+        >>> tuple(update.shape), float(update[..., :-1].abs().max())  # the inputs stay
+        ((4, 1, 11), 0.0)
     """
     if mask is None and _matrix_is_cheaper(weights, context, readers):
         update: Tensor = readers @ fast_weights(weights, Tokens(context, readers)).mT
@@ -299,6 +339,11 @@ def softmax_attention(
     Raises:
         TypeError, ValueError: the weights' dtype, token size or ensemble axes do not fit the tokens; `sink` is no
             number >= 0, nor one for each head; the mask is not one truth value for each reader and token.
+
+    Example:
+        >>> tokens = mesa.concatenated_tokens(batch)
+        >>> tuple(mesa.softmax_attention(layer, tokens.context, tokens.query).shape)
+        (4, 1, 11)
     """
     return _attended(weights, _shares(weights, context, readers, sink, mask), context)
 
@@ -318,6 +363,12 @@ def attention_shares(
 
     Returns:
         Shape (*ensemble, task, head, query, context).
+
+    Example:
+        >>> tokens = mesa.concatenated_tokens(batch)
+        >>> shares = mesa.attention_shares(layer, tokens.context, tokens.query)
+        >>> torch.allclose(shares.sum(-1), torch.ones(4, 1, 1, dtype=torch.float64))
+        True
     """
     shares = _shares(weights, context, readers, sink, mask)
     by_head = shares.reshape(*shares.shape[:-2], readers.shape[-2], weights.num_heads, shares.shape[-1])
@@ -396,6 +447,13 @@ def softmax_self_attention(weights: AttentionWeights, tokens: Tokens, *, sink: f
     Raises:
         TypeError, ValueError: the weights' dtype, token size or ensemble axes do not fit the tokens; `sink` is no
             number >= 0, nor one for each head.
+
+    Example:
+        >>> layer = mesa.smoother_construction([2.0], [1.0], x_dim=10, y_dim=1, dtype=torch.float64)
+        >>> tokens = mesa.softmax_self_attention(layer, mesa.concatenated_tokens(batch))
+        >>> smoothed = mesa.kernel_smoother(batch, mesa.exponential_kernel(2.0))
+        >>> torch.allclose(mesa.read_prediction(tokens, y_dim=1), smoothed)
+        True
     """
     context, query = (
         readers + softmax_attention(weights, tokens.context, readers, sink=sink)
@@ -432,6 +490,11 @@ def canonicalize(
     Raises:
         TypeError, ValueError: `y_dim` is not a positive integer smaller than the token, `form` is unknown, or some
             head's beta is zero up to rounding, so that this normalisation does not exist.
+
+    Example:
+        >>> louder = mesa.gauge_transform(layer, torch.eye(11).double(), torch.eye(11).double(), scale=3.0)
+        >>> torch.allclose(mesa.canonicalize(louder).w_kq, mesa.canonicalize(layer).w_kq)
+        True
     """
     x_dim = weights.token_dim - positive_integer("y_dim", y_dim)
     if x_dim < 1:
@@ -487,6 +550,12 @@ def interpolate(a: AttentionWeights, b: AttentionWeights, fraction: float, y_dim
 
     Raises:
         TypeError, ValueError: `fraction` is not finite, the layers do not fit, or one has no canonical form.
+
+    Example:
+        >>> flipped = mesa.AttentionWeights(-layer.w_k, -layer.w_q, layer.w_v, layer.w_p)  # the same function
+        >>> halfway = mesa.FreeTransformer([mesa.interpolate(layer, flipped, 0.5)])
+        >>> torch.allclose(halfway(batch), mesa.FreeTransformer([layer])(batch))
+        True
     """
     share = finite_number("fraction", fraction)
     if a.w_k.shape[-3] != b.w_k.shape[-3] or a.token_dim != b.token_dim:
@@ -507,6 +576,11 @@ def average_factors(a: AttentionWeights, b: AttentionWeights, fraction: float) -
 
     Raises:
         TypeError, ValueError: `fraction` is not finite, or the factors' shapes do not fit.
+
+    Example:
+        >>> flipped = mesa.AttentionWeights(-layer.w_k, -layer.w_q, layer.w_v, layer.w_p)  # the same function
+        >>> float(mesa.average_factors(layer, flipped, 0.5).w_kq.abs().max())
+        0.0
     """
     share = finite_number("fraction", fraction)
     same_kind("b", b.w_k, "a", a.w_k)

@@ -50,6 +50,13 @@ class TokenMLP(nn.Module):
     Raises:
         TypeError, ValueError: the layers do not stack (see `FreeTransformer`), their token is not the features' width
             plus the number of targets, or dtypes or ensemble axes disagree.
+
+    Example:
+        >>> mlp = mesa.random_mlp(x_dim=1, width=8, seeds=[0]).member(0)
+        >>> network = mesa.TokenMLP(mlp, [mesa.gd_construction(eta=0.5, x_dim=8, y_dim=1, num_context=10)])
+        >>> sine = mesa.SineTasks().sample(3, mesa.generator(0, "validation tasks"))
+        >>> tuple(network(sine).shape)
+        (3, 1, 1)
     """
 
     def __init__(
@@ -150,6 +157,11 @@ class ResidualMLPBlock(nn.Module):
 
     Raises:
         TypeError, ValueError: sizes, dtypes or ensemble axes that do not fit together, a `normalise` that is no bool.
+
+    Example:
+        >>> block = mesa.random_residual_block(token_dim=20, seeds=[0])
+        >>> sum(parameter.numel() for parameter in block.parameters()) > 0
+        True
     """
 
     def __init__(
@@ -222,6 +234,11 @@ def residual_construction(
     Raises:
         TypeError, ValueError: `features` is an ensemble, `eta` is not finite, `num_context` is not a positive integer,
             or `start` does not fit the features.
+
+    Example:
+        >>> mlp = mesa.random_mlp(x_dim=1, width=8, seeds=[0]).member(0)
+        >>> type(mesa.residual_construction(mlp, eta=0.5, num_context=10)).__name__
+        'ResidualMLPBlock'
     """
     w_0 = checked_start(features, start)
     if w_0.dim() != 2:
@@ -271,6 +288,12 @@ def random_residual_block(
 
     Raises:
         TypeError, ValueError: see `random_mlp` and `random_weights`.
+
+    Example:
+        >>> block = mesa.random_residual_block(token_dim=20, seeds=[0])
+        >>> sine = mesa.SineTasks().sample(3, mesa.generator(0, "validation tasks"))
+        >>> tuple(block(sine).shape)
+        (1, 3, 1, 1)
     """
     size, inputs = positive_integer("token_dim", token_dim), positive_integer("x_dim", x_dim)
     targets = positive_integer("y_dim", y_dim)

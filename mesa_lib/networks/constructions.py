@@ -58,6 +58,11 @@ def gd_construction(
     Raises:
         TypeError, ValueError: `eta` is not finite, a size is not a positive integer, `w_0` is not (y, x), or `dtype` is
             not floating-point.
+
+    Example:
+        >>> layer = mesa.gd_construction(eta=1.5, x_dim=2, y_dim=1, num_context=10)
+        >>> layer.w_p[0].diagonal().tolist() == [torch.tensor(0.15).item()] * 3  # P = (eta/N) I
+        True
     """
     step = finite_number("eta", eta)
     d, n_out = positive_integer("x_dim", x_dim), positive_integer("y_dim", y_dim)
@@ -116,6 +121,12 @@ def gd_plus_plus_construction(
     Raises:
         TypeError, ValueError: `eta` or `gamma` is not finite, their axes do not broadcast, their dtypes disagree, a
             size is not a positive integer, `w_0` is not (y, x).
+
+    Example:
+        >>> layer = mesa.gd_plus_plus_construction(0.8, 0.1, x_dim=10, y_dim=1, num_context=10, dtype=torch.float64)
+        >>> prediction = mesa.FreeTransformer([layer])(batch)
+        >>> torch.allclose(prediction, mesa.gd_plus_plus(batch, etas=[0.8], gammas=[0.1]))
+        True
     """
     tensors = {
         name: value for name, value in (("eta", eta), ("gamma", gamma), ("w_0", w_0)) if isinstance(value, Tensor)
@@ -173,6 +184,10 @@ def chebyshev_gd_plus_plus(
 
     Raises:
         TypeError, ValueError: `g` is not a positive number, or a size is not a positive integer.
+
+    Example:
+        >>> len(mesa.chebyshev_gd_plus_plus(2.0, num_layers=3, x_dim=10, y_dim=1, num_context=10))
+        3
     """
     first, layers = positive_number("g", g), positive_integer("num_layers", num_layers)
     strengths = [first * 9.0**layer for layer in range(layers)]
@@ -197,6 +212,11 @@ def insert_slots(weights: AttentionWeights, at: int, size: int) -> AttentionWeig
 
     Raises:
         TypeError, ValueError: `size` is not a positive integer, or there is no such place.
+
+    Example:
+        >>> wider = mesa.insert_slots(layer, at=10, size=5)
+        >>> layer.token_dim, wider.token_dim
+        (11, 16)
     """
     extra = positive_integer("size", size)
     if at not in range(weights.token_dim + 1):
@@ -249,6 +269,11 @@ def copying_construction(
     Raises:
         TypeError, ValueError: sizes that are not positive integers, more targets than inputs, an even number of codes,
             codes that are not linearly independent, a sharpness that is not positive, an unknown direction.
+
+    Example:
+        >>> codes = mesa.one_hot_codes(21)
+        >>> mesa.copying_construction(codes, x_dim=10, y_dim=1).token_dim
+        32
     """
     d, n_out, places, width = _interleaved_sizes(positions, x_dim, y_dim)
     duals = dual_codes(positions)
@@ -297,6 +322,12 @@ def pointing_construction(
 
     Raises:
         TypeError, ValueError: `eta` is not finite; sizes or codes that `copying_construction` refuses.
+
+    Example:
+        >>> codes = mesa.one_hot_codes(21, dtype=torch.float64)
+        >>> copy, step = mesa.pointing_construction(codes, eta=1.0, x_dim=10, y_dim=1)
+        >>> copy.token_dim == step.token_dim
+        True
     """
     d, n_out, places, width = _interleaved_sizes(positions, x_dim, y_dim)
     duals = dual_codes(positions)
@@ -339,6 +370,12 @@ def induction_construction(
     Raises:
         TypeError, ValueError: embeddings or codes that are not linearly independent, or of different dtypes, or a
             sharpness that is not positive.
+
+    Example:
+        >>> codes = mesa.one_hot_codes(8)
+        >>> copy, match = mesa.induction_construction(torch.eye(4), codes)
+        >>> copy.token_dim == match.token_dim
+        True
     """
     same_kind("positions", positions, "embedding", finite_tensor("embedding", embedding, min_dims=2))
     duals, meanings = dual_codes(positions), dual_codes(embedding, "embedding")
@@ -422,6 +459,10 @@ def smoother_construction(
     Raises:
         TypeError, ValueError: `betas` or `outputs` are not finite numbers or not equally many, a size is not a positive
             integer, a `dtype` that is not floating-point.
+
+    Example:
+        >>> mesa.smoother_construction([2.0, 1.0], [1.0, -1.0], x_dim=3, y_dim=1).num_heads
+        2
     """
     scores, sizes = finite_numbers("betas", betas), finite_numbers("outputs", outputs)
     if len(sizes) != len(scores):
@@ -472,6 +513,14 @@ def two_head_softmax_construction(
     Raises:
         TypeError, ValueError: `beta` is not positive, `eta` is not finite, `sink` is negative, a size is not a positive
             integer, a `dtype` that is not floating-point.
+
+    Example:
+        >>> sizes = {"x_dim": 10, "y_dim": 1, "num_context": 10, "dtype": torch.float64}
+        >>> layer = mesa.two_head_softmax_construction(1e-4, 1.0, **sizes)
+        >>> tokens = mesa.softmax_self_attention(layer, mesa.concatenated_tokens(batch))
+        >>> step = mesa.centred_gradient_descent(batch, eta=1.0)
+        >>> bool((mesa.read_prediction(tokens, y_dim=1) - step).abs().max() < 1e-5)
+        True
     """
     sharpness, step = positive_number("beta", beta), finite_number("eta", eta)
     examples = positive_integer("num_context", num_context)
@@ -514,6 +563,10 @@ def four_head_softmax_construction(
     Raises:
         TypeError, ValueError: `beta` is not positive, `eta` is not finite, `sinks` are not two different numbers >= 0,
             a size is not a positive integer, a `dtype` that is not floating-point.
+
+    Example:
+        >>> mesa.four_head_softmax_construction(0.1, 1.0, x_dim=10, y_dim=1, num_context=10).num_heads
+        4
     """
     sharpness, step = positive_number("beta", beta), finite_number("eta", eta)
     examples = positive_integer("num_context", num_context)

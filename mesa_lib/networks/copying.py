@@ -28,6 +28,10 @@ class PositionScored(TokenTransformer):
 
     Raises:
         TypeError, ValueError: see `TokenTransformer`; or the slice is empty.
+
+    Example:
+        >>> issubclass(mesa.PositionScored, mesa.TokenTransformer)
+        True
     """
 
     def __init__(
@@ -63,6 +67,12 @@ class CopyingSignal:
         next: j an input x_i, k its target y_i, the token behind it.
         previous: j a target y_i, k its input x_i, the token in front of it.
         other: j and k at least two places apart. (Neighbours from different pairs, y_i and x_{i+1}, count nowhere.)
+
+    Example:
+        >>> zero, one = torch.zeros(1), torch.ones(1)
+        >>> signal = mesa.CopyingSignal(own=zero, next=one, previous=zero, other=zero)
+        >>> float(signal.next)
+        1.0
     """
 
     own: Float[Tensor, "*ensemble"]
@@ -89,6 +99,14 @@ def copying_signal(network: TokenTransformer, batch: TaskBatch) -> CopyingSignal
 
     Raises:
         ValueError: the tokens are not an even number, two for each example.
+
+    Example:
+        >>> codes = mesa.one_hot_codes(21, dtype=torch.float64)
+        >>> copy, step = mesa.pointing_construction(codes, eta=1.0, x_dim=10, y_dim=1)
+        >>> tokens = lambda batch: mesa.interleaved_tokens(batch, codes)
+        >>> network = mesa.TokenTransformer([copy, step], [mesa.linear_attention] * 2, tokens)
+        >>> tuple(mesa.copying_signal(network, batch).next.shape)
+        ()
     """
     weights, attention = network.layers()[0].detach(), network.attentions[0]
     context = network.tokens(batch).context
@@ -144,6 +162,12 @@ def scale_first_update(
 
     Raises:
         TypeError, ValueError: the network has one layer, or the factors are no numbers for a token's entries.
+
+    Example:
+        >>> network = mesa.TokenTransformer([layer, layer], [mesa.linear_attention, mesa.linear_attention])
+        >>> silent = mesa.scale_first_update(network, context=0.0, query=0.0)
+        >>> torch.allclose(silent(batch), mesa.gradient_descent(batch, eta=1.0))  # the second layer's step is left
+        True
     """
     weights, attention = network.layers()[0].detach(), network.attentions[0]
     if network.num_layers < 2:

@@ -51,6 +51,11 @@ def attend_by_scores(
 
     Raises:
         TypeError, ValueError: dtypes or shapes that do not fit, or numbers that are not finite.
+
+    Example:
+        >>> keys, values = mesa.random_pairs(5, 8, 1, mesa.generator(0, "validation tasks"), keys="orthonormal")
+        >>> torch.allclose(mesa.attend_by_scores(keys, values, keys), values)
+        True
     """
     _check_pairs(keys, values)
     _check_queries(queries, "keys", keys)
@@ -67,6 +72,11 @@ def write_memory(
 
     Raises:
         TypeError, ValueError: dtypes or shapes that do not fit, or numbers that are not finite.
+
+    Example:
+        >>> keys, values = mesa.random_pairs(5, 8, 1, mesa.generator(0, "validation tasks"), keys="orthonormal")
+        >>> torch.allclose(mesa.write_memory(keys, values), values.mT @ keys)
+        True
     """
     _check_pairs(keys, values)
     return values.mT @ keys
@@ -81,6 +91,12 @@ def read_memory(
 
     Raises:
         TypeError, ValueError: dtypes or shapes that do not fit, or numbers that are not finite.
+
+    Example:
+        >>> keys, values = mesa.random_pairs(5, 8, 1, mesa.generator(0, "validation tasks"), keys="orthonormal")
+        >>> memory = mesa.write_memory(keys, values)
+        >>> torch.allclose(mesa.read_memory(memory, keys), values)  # orthonormal keys don't disturb each other
+        True
     """
     finite_tensor("memory", memory, min_dims=2)
     _check_queries(queries, "memory", memory)
@@ -97,6 +113,11 @@ def recurrent_memory(
 
     Raises:
         TypeError, ValueError: dtypes or shapes that do not fit, or numbers that are not finite.
+
+    Example:
+        >>> keys, values = mesa.random_pairs(5, 8, 1, mesa.generator(0, "validation tasks"))
+        >>> torch.allclose(mesa.recurrent_memory(keys, values)[:, -1], mesa.write_memory(keys, values))
+        True
     """
     _check_pairs(keys, values)
     memory = keys.new_zeros(*keys.shape[:-2], values.shape[-1], keys.shape[-1])
@@ -116,6 +137,12 @@ def least_squares_memory(
 
     Raises:
         TypeError, ValueError: dtypes or shapes that do not fit, or numbers that are not finite.
+
+    Example:
+        >>> keys, values = mesa.random_pairs(5, 8, 1, mesa.generator(0, "validation tasks"))
+        >>> memory = mesa.least_squares_memory(keys, values)
+        >>> torch.allclose(mesa.read_memory(memory, keys), values)
+        True
     """
     _check_pairs(keys, values)
     fitted: Tensor = torch.linalg.pinv(keys) @ values
@@ -137,6 +164,11 @@ def recall_error(
     Raises:
         TypeError, ValueError: dtypes or shapes that do not fit, numbers that are not finite, or values that are all
             zero, for which the relative error has no meaning.
+
+    Example:
+        >>> keys, values = mesa.random_pairs(5, 8, 1, mesa.generator(0, "validation tasks"), keys="orthonormal")
+        >>> float(mesa.recall_error(mesa.write_memory(keys, values), keys, values)) < 1e-20
+        True
     """
     _check_pairs(keys, values)
     trailing_shape("memory", memory, (values.shape[-1], keys.shape[-1]))
@@ -176,6 +208,13 @@ def random_pairs(
     Raises:
         TypeError, ValueError: a size that is not a positive integer, `generator` is no torch.Generator, an unknown kind
             of keys, more orthonormal keys than dimensions, or a dtype that is not floating-point.
+
+    Example:
+        >>> keys, values = mesa.random_pairs(5, 8, 3, mesa.generator(0, "validation tasks"))
+        >>> tuple(keys.shape)
+        (3, 5, 8)
+        >>> torch.allclose(keys.norm(dim=-1), torch.ones(3, 5, dtype=torch.float64))
+        True
     """
     pairs, size = positive_integer("num_pairs", num_pairs), positive_integer("key_dim", key_dim)
     count = positive_integer("num_memories", num_memories)

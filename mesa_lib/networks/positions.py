@@ -32,6 +32,10 @@ def one_hot_codes(num_positions: int, dtype: torch.dtype = torch.float32) -> Flo
 
     Raises:
         TypeError, ValueError: `num_positions` is not a positive integer, or `dtype` is not floating-point.
+
+    Example:
+        >>> mesa.one_hot_codes(2).tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
     """
     return torch.eye(positive_integer("num_positions", num_positions), dtype=floating_dtype("dtype", dtype))
 
@@ -56,6 +60,10 @@ def sinusoidal_codes(
 
     Raises:
         TypeError, ValueError: a size that is not a positive integer, an odd width, a base that is not positive.
+
+    Example:
+        >>> mesa.sinusoidal_codes(2, 4)[0].tolist()
+        [0.0, 1.0, 0.0, 1.0]
     """
     places = torch.arange(positive_integer("num_positions", num_positions), dtype=torch.float64)
     if positive_integer("width", width) % 2 == 1:
@@ -83,6 +91,12 @@ def fourier_codes(
 
     Raises:
         TypeError, ValueError: a size that is not a positive integer, or more columns than places.
+
+    Example:
+        >>> codes = mesa.fourier_codes(6, dtype=torch.float64)
+        >>> gram = codes @ codes.T
+        >>> torch.allclose(gram.roll((1, 1), (0, 1)), gram)  # scores depend on the distance alone
+        True
     """
     count = positive_integer("num_positions", num_positions)
     columns = count if width is None else positive_integer("width", width)
@@ -115,6 +129,11 @@ def neighbour_map(positions: Float[Tensor, "context token"], direction: Directio
 
     Raises:
         TypeError, ValueError: fewer than two codes, codes that are not finite, or an unknown direction.
+
+    Example:
+        >>> codes = mesa.one_hot_codes(4, dtype=torch.float64)
+        >>> tuple(mesa.neighbour_map(codes, "next").shape)
+        (4, 4)
     """
     codes = check_positions(positions)
     here, there = codes[:-1].double(), codes[1:].double()
@@ -146,6 +165,12 @@ def reachable_scores(
 
     Raises:
         TypeError, ValueError: `wanted` is not one number for each pair of places, or `tolerance` is not positive.
+
+    Example:
+        >>> codes = mesa.one_hot_codes(3, dtype=torch.float64)
+        >>> wanted = torch.eye(3).double()
+        >>> torch.allclose(mesa.reachable_scores(codes, wanted), wanted, atol=1e-2)
+        True
     """
     codes = check_positions(positions)
     count = len(codes)
@@ -171,6 +196,11 @@ def dual_codes(codes: Float[Tensor, "context token"], name: str = "positions") -
 
     Raises:
         TypeError, ValueError: no two codes, codes that are not finite, or that are not linearly independent.
+
+    Example:
+        >>> codes = mesa.fourier_codes(6, dtype=torch.float64)
+        >>> torch.allclose(codes @ mesa.dual_codes(codes).T, torch.eye(6).double(), atol=1e-12)
+        True
     """
     rows = check_positions(codes, name).double()
     rank = int(torch.linalg.matrix_rank(rows, rtol=1e-6))

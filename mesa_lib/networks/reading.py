@@ -35,6 +35,11 @@ class GDPlusPlusReading:
         value_rest: of W_PV's x block, which should be -gamma I; not identified in the last layer.
         target_scores: largest entry of W_KQ that reads a y, of a key or of a query; GD++ has none. Not a norm but
             relative to W_KQ's mean diagonal.
+
+    Example:
+        >>> reading = mesa.read_gd_plus_plus([layer], num_context=10)
+        >>> round(float(reading.etas), 6), abs(float(reading.gammas)) < 1e-12
+        (1.0, True)
     """
 
     etas: Float[Tensor, "*ensemble layer"]
@@ -67,6 +72,12 @@ def read_gd_plus_plus(layers: Sequence[AttentionWeights], num_context: int, y_di
     Raises:
         TypeError, ValueError: no layer, a layer with several heads, counts that are not positive integers, or a layer
             that `canonicalize` refuses.
+
+    Example:
+        >>> wave = mesa.gd_plus_plus_construction(eta=0.8, gamma=0.1, x_dim=10, y_dim=1, num_context=10)
+        >>> reading = mesa.read_gd_plus_plus([wave], num_context=10)
+        >>> round(float(reading.etas), 4), round(float(reading.gammas), 4)
+        (0.8, 0.1)
     """
     examples = positive_integer("num_context", num_context)
     if not layers:
@@ -114,6 +125,11 @@ def keep_reads(
 
     Raises:
         TypeError, ValueError: a part is none of the three, or `y_dim` is not a positive integer smaller than the token.
+
+    Example:
+        >>> kept = mesa.keep_reads(layer, values="y", keys="x", queries="x")
+        >>> torch.allclose(kept.w_kq, layer.w_kq)  # the construction reads nothing else
+        True
     """
     x_dim = weights.token_dim - positive_integer("y_dim", y_dim)
     if x_dim < 1:

@@ -22,6 +22,11 @@ def garg_network(num_layers: Literal[1, 2, 5], prompts: Literal["frozen", "every
 
     Raises:
         ValueError: there is no such network.
+
+    Example:
+        >>> network = mesa.garg_network(2)
+        >>> len(network.layers())
+        2
     """
     if num_layers not in (1, 2, 5):
         raise ValueError(f"num_layers: expected 1, 2 or 5, got {num_layers!r}")

@@ -53,6 +53,11 @@ def gauge_transform(
 
     Raises:
         TypeError, ValueError: a matrix has another dtype or size than the weights', or is singular; `scale` is zero.
+
+    Example:
+        >>> same = mesa.gauge_transform(layer, 2 * torch.eye(11).double(), 3 * torch.eye(11).double())
+        >>> torch.allclose(same.w_kq, layer.w_kq) and torch.allclose(same.w_pv, layer.w_pv)
+        True
     """
     c = finite_number("scale", scale)
     if c == 0:
@@ -92,6 +97,11 @@ def change_token_basis(weights: AttentionWeights, basis: Float[Tensor, "token to
 
     Raises:
         TypeError, ValueError: `basis` has another dtype or size than a token, or is singular.
+
+    Example:
+        >>> same = mesa.change_token_basis(layer, torch.eye(11).double())
+        >>> torch.allclose(same.w_kq, layer.w_kq)
+        True
     """
     _gauge("basis", basis, weights, weights.token_dim)
     w_k, w_q, w_v = (torch.linalg.solve(basis, w, left=False) for w in (weights.w_k, weights.w_q, weights.w_v))
@@ -115,6 +125,11 @@ def rank_one_twin(weights: AttentionWeights, rtol: float = 1e-6) -> AttentionWei
 
     Raises:
         TypeError, ValueError: `rtol` is not a positive number, or some product does not have rank one.
+
+    Example:
+        >>> layer = mesa.gd_construction(eta=1.0, x_dim=1, y_dim=1, num_context=10)
+        >>> mesa.rank_one_twin(layer).token_dim
+        2
     """
     cutoff = positive_number("rtol", rtol)
     if weights.token_dim < 2:
@@ -148,6 +163,11 @@ class SignalPaths:
     Attributes:
         direct: x through the keys, y through the values, as in the construction.
         twin: y through the keys, x through the values.
+
+    Example:
+        >>> paths = mesa.signal_paths(layer)
+        >>> round(float(paths.direct), 6), abs(float(paths.twin)) < 1e-12
+        (0.1, True)
     """
 
     direct: Float[Tensor, "*ensemble head"]
@@ -173,6 +193,10 @@ def signal_paths(weights: AttentionWeights, y_dim: int = 1) -> SignalPaths:
 
     Raises:
         TypeError, ValueError: `y_dim` is not a positive integer smaller than the token.
+
+    Example:
+        >>> tuple(mesa.signal_paths(mesa.random_weights(10, 1, seeds=[0, 1])).direct.shape)  # (ensemble, head)
+        (2, 1)
     """
     d = _x_dim(weights, y_dim)
     exact = weights.to(dtype=torch.float64)
@@ -214,6 +238,11 @@ def identifiable_dimensions(
 
     Raises:
         TypeError, ValueError: `readout` is unknown, there are ensemble axes, `y_dim` or `rtol` is out of range.
+
+    Example:
+        >>> small = mesa.gd_construction(eta=1.0, x_dim=2, y_dim=1, num_context=10, dtype=torch.float64)
+        >>> mesa.identifiable_dimensions(small) <= 2 * 3 * 3
+        True
     """
     one_of("readout", readout, ("tokens", "query"))
     cutoff = positive_number("rtol", rtol)

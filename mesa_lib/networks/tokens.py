@@ -33,6 +33,11 @@ class Tokens:
     Raises:
         TypeError: a field is no floating-point tensor, or the dtypes disagree.
         ValueError: the leading axes or the token sizes disagree.
+
+    Example:
+        >>> tokens = mesa.concatenated_tokens(batch)
+        >>> tuple(tokens.context.shape), tuple(tokens.query.shape)
+        ((4, 10, 11), (4, 1, 11))
     """
 
     context: Float[Tensor, "*ensemble task context token"]
@@ -79,6 +84,11 @@ def concatenated_tokens(batch: TaskBatch, w_0: Float[Tensor, "... y x"] | None =
 
     Raises:
         TypeError, ValueError: `w_0` has another dtype than the batch or does not fit its dimensions.
+
+    Example:
+        >>> tokens = mesa.concatenated_tokens(batch)
+        >>> torch.equal(tokens.context[..., -1:], batch.context_y), float(tokens.query[..., -1].abs().max())
+        (True, 0.0)
     """
     if w_0 is None:
         slot = torch.zeros_like(batch.query_y)
@@ -116,6 +126,11 @@ def interleaved_tokens(batch: TaskBatch, positions: Float[Tensor, "context token
 
     Raises:
         TypeError, ValueError: not 2N + 1 codes, codes of another dtype than the batch, or more targets than inputs.
+
+    Example:
+        >>> tokens = mesa.interleaved_tokens(batch, mesa.one_hot_codes(21, dtype=torch.float64))
+        >>> tuple(tokens.context.shape)  # x_1, y_1, x_2, y_2, ...
+        (4, 20, 32)
     """
     finite_tensor("positions", positions, min_dims=2)
     same_kind("positions", positions, "the batch", batch.context_x)
@@ -155,6 +170,11 @@ def sequence_tokens(
 
     Raises:
         TypeError, ValueError: an embedding or codes that are no matrix, codes of another dtype, not one code a place.
+
+    Example:
+        >>> symbols = torch.tensor([[0, 2, 1, 2]])
+        >>> tuple(mesa.sequence_tokens(symbols, torch.eye(3), mesa.one_hot_codes(4)).context.shape)
+        (1, 4, 13)
     """
     finite_tensor("embedding", embedding, min_dims=2)
     finite_tensor("positions", positions, min_dims=2)
@@ -176,6 +196,11 @@ def read_prediction(tokens: Tokens, y_dim: int) -> Float[Tensor, "*ensemble task
 
     Raises:
         TypeError, ValueError: `y_dim` is not a positive integer smaller than the token.
+
+    Example:
+        >>> tokens = mesa.linear_self_attention(layer, mesa.concatenated_tokens(batch))
+        >>> torch.allclose(mesa.read_prediction(tokens, y_dim=1), mesa.gradient_descent(batch, eta=1.0))
+        True
     """
     size = positive_integer("y_dim", y_dim)
     if size >= tokens.query.shape[-1]:
@@ -197,6 +222,11 @@ def query_in_context(tokens: Tokens) -> Tokens:
 
     Raises:
         ValueError: there is more than one query per task.
+
+    Example:
+        >>> tokens = mesa.query_in_context(mesa.concatenated_tokens(batch))
+        >>> tuple(tokens.context.shape)
+        (4, 11, 11)
     """
     if tokens.query.shape[-2] != 1:
         raise ValueError(f"tokens: expected one query per task, got {tokens.query.shape[-2]}")

@@ -17,6 +17,10 @@ def missed_weight(sharpness: float, num_others: int) -> float:
 
     Raises:
         TypeError, ValueError: `sharpness` is negative, or `num_others` is not a positive integer.
+
+    Example:
+        >>> round(mesa.missed_weight(sharpness=5.0, num_others=20), 4)
+        0.1188
     """
     others = positive_integer("num_others", num_others) * math.exp(-non_negative_number("sharpness", sharpness))
     return others / (1 + others)
@@ -31,6 +35,11 @@ def needed_sharpness(missed: float, num_others: int) -> float:
 
     Raises:
         TypeError, ValueError: `missed` is not between 0 and 1, or `num_others` is not a positive integer.
+
+    Example:
+        >>> sharpness = mesa.needed_sharpness(missed=0.01, num_others=20)
+        >>> round(mesa.missed_weight(sharpness, num_others=20), 6)
+        0.01
     """
     share = positive_number("missed", missed)
     if share >= 1:

@@ -50,6 +50,10 @@ class LocalMinimum:
         schedule: where it is.
         objective: the fit's objective there, half-MSE, on all spectra of the fit.
         num_starts: how many of the starts ended in it.
+
+    Example:
+        >>> mesa.LocalMinimum(mesa.gradient_descent_schedule(1.0, 1), objective=0.5, num_starts=3).num_starts
+        3
     """
 
     schedule: Schedule
@@ -71,6 +75,12 @@ class SpectralFit:
         minima: all minima met, the best one first.
         num_starts: starts tried; those that ended in no minimum are in none of `minima`.
         converged: whether the best start ended where the gradient vanishes.
+
+    Example:
+        >>> stream = mesa.generator(0, "validation tasks")
+        >>> fit = mesa.fit_gd(mesa.LinearTasks(), 1, generator=stream, num_spectra=200, num_starts=1)
+        >>> fit.converged, fit.num_starts
+        (True, 1)
     """
 
     schedule: Schedule
@@ -126,6 +136,12 @@ def fit_gd(
 
     Warns:
         RuntimeWarning: the best start has not converged.
+
+    Example:
+        >>> tasks = mesa.LinearTasks()
+        >>> fit = mesa.fit_gd(tasks, 1, generator=mesa.generator(0, "validation tasks"), num_spectra=500, num_starts=1)
+        >>> abs(fit.loss / mesa.optimal_loss(tasks) - 1) < 0.05
+        True
     """
     check_isotropic(tasks)
     steps = positive_integer("num_steps", num_steps)
@@ -187,6 +203,12 @@ def fit_gd_plus_plus(
 
     Warns:
         RuntimeWarning: the best start has not converged.
+
+    Example:
+        >>> stream = mesa.generator(0, "validation tasks")
+        >>> fit = mesa.fit_gd_plus_plus(tasks, 1, tied=True, generator=stream, num_spectra=200, num_starts=1)
+        >>> len(fit.schedule.etas)
+        1
     """
     check_isotropic(tasks)
     layers = positive_integer("num_layers", num_layers)
@@ -232,6 +254,12 @@ def best_chebyshev(tasks: LinearTasks, num_layers: int, eigenvalues: Float[Tenso
 
     Raises:
         TypeError, ValueError: `num_layers` is not a positive integer, or the spectra do not fit the tasks.
+
+    Example:
+        >>> tasks = mesa.LinearTasks()
+        >>> spectra = mesa.sample_spectra(tasks, 500, mesa.generator(0, "validation tasks"))
+        >>> len(mesa.best_chebyshev(tasks, 2, spectra).etas)
+        2
     """
     finite_tensor("eigenvalues", eigenvalues, min_dims=2)
     trailing_shape("eigenvalues", eigenvalues, (tasks.x_dim,))
@@ -409,6 +437,12 @@ class NearestSchedule:
         schedule: the best one found.
         distance: mean over tasks of t L0 / (t + L0), with t = 1/2 E |(V - V') x_q|^2 on a task, half-MSE.
         converged: whether the descent ended where the gradient vanishes.
+
+    Example:
+        >>> weights = mesa.gradient_descent_weights(batch, eta=0.7)
+        >>> found = mesa.nearest_schedule(weights, batch, tasks, mesa.gradient_descent_schedule(1.0, 1), family="gd")
+        >>> found.converged
+        True
     """
 
     schedule: Schedule
@@ -452,6 +486,13 @@ def nearest_schedule(
 
     Warns:
         RuntimeWarning: the descent has not converged.
+
+    Example:
+        >>> weights = mesa.gradient_descent_weights(batch, eta=0.7)
+        >>> start = mesa.gradient_descent_schedule(1.0, num_steps=1)
+        >>> found = mesa.nearest_schedule(weights, batch, tasks, start, family="gd")
+        >>> round(found.schedule.etas[0], 3)
+        0.7
     """
     one_of("family", family, ("gd++", "gd++, tied", "gd", "gd, tied"))
     finite_tensor("weights", weights, min_dims=3)

@@ -12,6 +12,10 @@ def sum_rule_recall_error(num_pairs: int, key_dim: int) -> float:
 
     Raises:
         TypeError, ValueError: an argument is not a positive integer.
+
+    Example:
+        >>> mesa.sum_rule_recall_error(num_pairs=5, key_dim=8)  # (n - 1) / d
+        0.5
     """
     return (positive_integer("num_pairs", num_pairs) - 1) / positive_integer("key_dim", key_dim)
 
@@ -25,5 +29,9 @@ def least_squares_recall_error(num_pairs: int, key_dim: int) -> float:
 
     Raises:
         TypeError, ValueError: an argument is not a positive integer.
+
+    Example:
+        >>> mesa.least_squares_recall_error(num_pairs=5, key_dim=8)
+        0.0
     """
     return max(0.0, 1 - positive_integer("key_dim", key_dim) / positive_integer("num_pairs", num_pairs))

@@ -22,6 +22,10 @@ def one_pass_eta(tasks: LinearTasks, mini_batch: int = 1) -> float:
     Raises:
         TypeError, ValueError: `mini_batch` is not a positive integer, or the tasks have a covariance, a teacher's mean
             or a constant input.
+
+    Example:
+        >>> 0 < mesa.one_pass_eta(mesa.LinearTasks())
+        True
     """
     check_isotropic(tasks)
     return optimal_eta(replace(tasks, num_context=positive_integer("mini_batch", mini_batch), noise_std=0.0))
@@ -46,6 +50,12 @@ def one_pass_loss(tasks: LinearTasks, eta: float, mini_batch: int = 1) -> float:
     Raises:
         TypeError, ValueError: `eta` is not finite, `mini_batch` is not a positive integer, or the tasks have a
             covariance, a teacher's mean or a constant input.
+
+    Example:
+        >>> tasks = mesa.LinearTasks()
+        >>> eta = mesa.one_pass_eta(tasks)
+        >>> mesa.one_pass_loss(tasks, eta) < mesa.zero_loss(tasks)
+        True
     """
     check_isotropic(tasks)
     step, size = finite_number("eta", eta), positive_integer("mini_batch", mini_batch)
@@ -71,6 +81,10 @@ def least_squares_loss(tasks: LinearTasks) -> float:
     Raises:
         ValueError: the tasks are noisy, have inputs of signs (which may coincide), a covariance, a teacher's mean or a
             constant input.
+
+    Example:
+        >>> mesa.least_squares_loss(mesa.LinearTasks(num_context=20))  # more examples than inputs, no noise
+        0.0
     """
     check_isotropic(tasks)
     if tasks.noise_std > 0:

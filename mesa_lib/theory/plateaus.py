@@ -38,6 +38,12 @@ def best_twin(tasks: LinearTasks, direction: Float[Tensor, "y x"]) -> AttentionW
 
     Raises:
         TypeError, ValueError: `direction` is not a finite floating-point matrix (y, x), or it is zero.
+
+    Example:
+        >>> tasks = mesa.LinearTasks(x_dim=2)
+        >>> twin = mesa.best_twin(tasks, torch.tensor([[1.0, 0.0]], dtype=torch.float64))
+        >>> abs(float(mesa.population_loss(tasks, twin)) - mesa.plateau_loss(tasks)) < 1e-9
+        True
     """
     finite_tensor("direction", direction, min_dims=2)
     if direction.dim() != 2:
@@ -77,6 +83,11 @@ def twin_slice(
     Raises:
         TypeError, ValueError: several targets, a direction that `best_twin` refuses, numbers that are not finite, or
             shapes that differ.
+
+    Example:
+        >>> tasks, grid = mesa.LinearTasks(x_dim=2), torch.linspace(-1, 1, 5, dtype=torch.float64)
+        >>> tuple(mesa.twin_slice(tasks, torch.tensor([[1.0, 0.0]], dtype=torch.float64), grid, grid).shape)
+        (5,)
     """
     if tasks.y_dim != 1:
         raise ValueError(f"tasks: expected one target, got y_dim = {tasks.y_dim}")
@@ -111,6 +122,12 @@ def population_gradient(tasks: LinearTasks, weights: AttentionWeights) -> Float[
 
     Raises:
         TypeError, ValueError: the layer has ensemble axes or does not fit the tasks.
+
+    Example:
+        >>> tasks = mesa.LinearTasks(x_dim=2)
+        >>> best = mesa.gd_construction(mesa.optimal_eta(tasks), 2, 1, num_context=10, dtype=torch.float64)
+        >>> bool(mesa.population_gradient(tasks, best).abs().max() < 1e-12)
+        True
     """
     flat = _visible(tasks, weights).requires_grad_()
     return torch.autograd.grad(_loss_of(tasks, weights, flat), flat)[0]
@@ -130,6 +147,12 @@ def population_hessian(tasks: LinearTasks, weights: AttentionWeights) -> Float[T
 
     Raises:
         TypeError, ValueError: the layer has ensemble axes or does not fit the tasks.
+
+    Example:
+        >>> tasks = mesa.LinearTasks(x_dim=1)
+        >>> best = mesa.gd_construction(mesa.optimal_eta(tasks), 1, 1, num_context=10, dtype=torch.float64)
+        >>> bool(torch.linalg.eigvalsh(mesa.population_hessian(tasks, best)).min() > -1e-9)  # a minimum
+        True
     """
     flat = _visible(tasks, weights)
     hessian: Tensor = torch.autograd.functional.hessian(  # type: ignore[no-untyped-call]

@@ -52,6 +52,10 @@ def polynomial_degree(num_layers: int) -> int:
 
     Raises:
         TypeError, ValueError: `num_layers` is not a positive integer.
+
+    Example:
+        >>> [mesa.polynomial_degree(layers) for layers in (1, 2, 5)]
+        [1, 4, 121]
     """
     return int((3 ** positive_integer("num_layers", num_layers) - 1) // 2)
 
@@ -65,6 +69,10 @@ def chebyshev_error(degree: int, condition_number: float) -> float:
 
     Raises:
         TypeError, ValueError: `degree` is not a positive integer, or `condition_number` is not above 1.
+
+    Example:
+        >>> round(mesa.chebyshev_error(degree=1, condition_number=3.0), 6)  # (kappa - 1) / (kappa + 1)
+        0.5
     """
     kappa = _condition_number(condition_number)
     exponent = positive_integer("degree", degree) * _stretch(kappa)
@@ -102,6 +110,11 @@ def worst_residual(schedule: Schedule, condition_number: float, num_points: int 
 
     Raises:
         TypeError, ValueError: `condition_number` is not above 1, or `num_points` is not a positive integer.
+
+    Example:
+        >>> one_step = mesa.gradient_descent_schedule(0.5, num_steps=1)
+        >>> 0 < mesa.worst_residual(one_step, condition_number=10.0, num_points=100) < 1
+        True
     """
     kappa = _condition_number(condition_number)
     grid = torch.from_numpy(np.geomspace(1 / kappa, 1, positive_integer("num_points", num_points)))
@@ -129,6 +142,10 @@ def gd_plus_plus_worst_case(method: str, condition_number: float, num_layers: in
 
     Raises:
         TypeError, ValueError: an unknown method, a `condition_number` that is not above 1, a bad `num_layers`.
+
+    Example:
+        >>> len(mesa.gd_plus_plus_worst_case("GD++, Chebyshev", condition_number=10.0, num_layers=2).etas)
+        2
     """
     kappa, layers = _condition_number(condition_number), positive_integer("num_layers", num_layers)
     one_of("method", method, [name for name in METHODS if name.startswith("GD++")])
@@ -159,6 +176,10 @@ def minimax_schedule(condition_number: float, num_layers: int) -> Schedule:
 
     Raises:
         TypeError, ValueError: `condition_number` is not above 1, or `num_layers` is not a positive integer.
+
+    Example:
+        >>> len(mesa.minimax_schedule(condition_number=10.0, num_layers=1).etas)
+        1
     """
     kappa, layers = _condition_number(condition_number), positive_integer("num_layers", num_layers)
     grid = torch.from_numpy(np.concatenate([np.geomspace(1 / kappa, 1, 250), np.linspace(1 / kappa, 1, 250)]))
@@ -206,6 +227,10 @@ def layers_needed(method: str, condition_number: float, error: float = 1e-6, mos
 
     Raises:
         TypeError, ValueError: an unknown method, numbers out of range, or more than `most` would be needed.
+
+    Example:
+        >>> [mesa.layers_needed(method, condition_number=100.0) for method in mesa.METHODS]
+        [691, 73, 10, 17, 64, 10, 6, 15, 5]
     """
     one_of("method", method, METHODS)
     kappa, bound, limit = _condition_number(condition_number), _error_bound(error), positive_integer("most", most)
@@ -270,6 +295,10 @@ def newton_steps_matched(residuals: Float[Tensor, "layer"], condition_number: fl
 
     Raises:
         TypeError, ValueError: `condition_number` is not above 1, or a residual is not between 0 and 1.
+
+    Example:
+        >>> tuple(mesa.newton_steps_matched(torch.tensor([0.5, 0.1], dtype=torch.float64), condition_number=10.0).shape)
+        (2,)
     """
     kappa = _condition_number(condition_number)
     floating_tensor("residuals", residuals)

@@ -38,6 +38,10 @@ class Schedule:
 
     Raises:
         TypeError, ValueError: a number is not finite, or the lengths do not fit.
+
+    Example:
+        >>> mesa.Schedule(etas=(1.0, 0.5), gammas=(0.0, 0.1)).etas
+        (1.0, 0.5)
     """
 
     etas: tuple[float, ...]
@@ -68,6 +72,11 @@ def sample_spectra(tasks: LinearTasks, num_spectra: int, generator: torch.Genera
 
     Raises:
         TypeError, ValueError: `num_spectra` is not a positive integer, or see `LinearTasks.sample`.
+
+    Example:
+        >>> spectra = mesa.sample_spectra(mesa.LinearTasks(), 100, mesa.generator(0, "validation tasks"))
+        >>> tuple(spectra.shape), bool((spectra > -1e-9).all())
+        ((100, 10), True)
     """
     count = positive_integer("num_spectra", num_spectra)
     context_x = tasks.sample(count, generator, dtype=torch.float64).context_x
@@ -82,6 +91,11 @@ class SpectralState:
     Attributes:
         residual: rho, the share of the error W - V that is left: V = W (I - rho(S)) on noise-free targets.
         eigenvalues: those of the second moment of the inputs as the layers have moved them.
+
+    Example:
+        >>> state = mesa.spectral_dynamics(torch.ones(1), mesa.gradient_descent_schedule(0.5, 1), num_context=1)[-1]
+        >>> float(state.residual), float(state.eigenvalues)
+        (0.5, 1.0)
     """
 
     residual: Float[Tensor, "*axes"]
@@ -102,6 +116,12 @@ def spectral_dynamics(eigenvalues: Float[Tensor, "*axes"], schedule: Schedule, n
 
     Raises:
         TypeError, ValueError: `eigenvalues` is no finite floating-point tensor, `num_context` is no positive integer.
+
+    Example:
+        >>> one = torch.ones(1, dtype=torch.float64)
+        >>> states = mesa.spectral_dynamics(one, mesa.gradient_descent_schedule(0.5, num_steps=2), num_context=1)
+        >>> [float(state.residual) for state in states]
+        [1.0, 0.5, 0.25]
     """
     spectrum = finite_tensor("eigenvalues", eigenvalues)
     examples = positive_integer("num_context", num_context)
@@ -123,6 +143,11 @@ def residual(eigenvalues: Float[Tensor, "*axes"], schedule: Schedule, num_contex
 
     Raises:
         TypeError, ValueError: `eigenvalues` is no finite floating-point tensor, `num_context` is no positive integer.
+
+    Example:
+        >>> one = torch.ones(1, dtype=torch.float64)
+        >>> float(mesa.residual(one, mesa.gradient_descent_schedule(0.5, num_steps=2), num_context=1))
+        0.25
     """
     return spectral_dynamics(eigenvalues, schedule, num_context)[-1].residual
 
@@ -147,6 +172,12 @@ def spectral_losses(
     Raises:
         TypeError, ValueError: `eigenvalues` is not finite or has not x_dim numbers a context, or the tasks have a
             covariance, a mean or a constant input: then the loss depends on more than the spectrum.
+
+    Example:
+        >>> tasks = mesa.LinearTasks()
+        >>> spectra = mesa.sample_spectra(tasks, 100, mesa.generator(0, "validation tasks"))
+        >>> tuple(mesa.spectral_losses(spectra, mesa.gradient_descent_schedule(1.0, 2), tasks).shape)
+        (100,)
     """
     check_isotropic(tasks)
     trailing_shape("eigenvalues", eigenvalues, (tasks.x_dim,))
@@ -189,6 +220,10 @@ def gradient_descent_schedule(eta: float, num_steps: int) -> Schedule:
 
     Raises:
         TypeError, ValueError: `eta` is not finite or `num_steps` is not a positive integer.
+
+    Example:
+        >>> mesa.gradient_descent_schedule(0.5, num_steps=2)
+        Schedule(etas=(0.5, 0.5), gammas=(0.0,))
     """
     steps = positive_integer("num_steps", num_steps)
     return Schedule((finite_number("eta", eta),) * steps, (0.0,) * (steps - 1))
@@ -199,6 +234,10 @@ def tied_schedule(eta: float, gamma: float, num_layers: int) -> Schedule:
 
     Raises:
         TypeError, ValueError: `eta` or `gamma` is not finite, or `num_layers` is not a positive integer.
+
+    Example:
+        >>> mesa.tied_schedule(0.5, 0.1, num_layers=2)
+        Schedule(etas=(0.5, 0.5), gammas=(0.1,))
     """
     layers = positive_integer("num_layers", num_layers)
     return Schedule((finite_number("eta", eta),) * layers, (finite_number("gamma", gamma),) * (layers - 1))
@@ -209,6 +248,10 @@ def chebyshev_schedule(g: float, num_layers: int, num_context: int) -> Schedule:
 
     Raises:
         TypeError, ValueError: `g` is not positive, or a count is not a positive integer.
+
+    Example:
+        >>> len(mesa.chebyshev_schedule(g=2.0, num_layers=3, num_context=10).etas)
+        3
     """
     first, examples = positive_number("g", g), positive_integer("num_context", num_context)
     strengths = [first * 9.0**layer for layer in range(positive_integer("num_layers", num_layers))]
@@ -229,6 +272,10 @@ def newton_schulz_schedule(highest: float, num_layers: int, num_context: int) ->
 
     Raises:
         TypeError, ValueError: `highest` is not positive, or a count is not a positive integer.
+
+    Example:
+        >>> len(mesa.newton_schulz_schedule(highest=5.0, num_layers=3, num_context=10).etas)
+        3
     """
     top, examples = positive_number("highest", highest), positive_integer("num_context", num_context)
     steps = [(9 / 4) ** layer / top for layer in range(positive_integer("num_layers", num_layers))]
@@ -244,6 +291,10 @@ def optimal_cubic_schedule(lowest: float, highest: float, num_layers: int, num_c
 
     Raises:
         TypeError, ValueError: not 0 < lowest <= highest, or a count is not a positive integer.
+
+    Example:
+        >>> len(mesa.optimal_cubic_schedule(lowest=0.5, highest=5.0, num_layers=3, num_context=10).etas)
+        3
     """
     low, high = _interval(lowest, highest)
     examples, layers = positive_integer("num_context", num_context), positive_integer("num_layers", num_layers)
@@ -293,6 +344,12 @@ def tied_power_law(
     Raises:
         TypeError, ValueError: `eta` or `gamma` is not positive, a count is not a positive integer, or `eigenvalues` is
             no finite floating-point tensor.
+
+    Example:
+        >>> eigenvalues = torch.tensor([1.0, 4.0], dtype=torch.float64)
+        >>> tied = mesa.residual(eigenvalues, mesa.tied_schedule(0.5, 0.05, num_layers=2), num_context=10)
+        >>> tuple(mesa.tied_power_law(eigenvalues, 0.5, 0.05, num_layers=2, num_context=10).shape) == tuple(tied.shape)
+        True
     """
     step = positive_number("eta", eta) / positive_integer("num_context", num_context)
     strength, layers = positive_number("gamma", gamma), positive_integer("num_layers", num_layers)
@@ -312,6 +369,11 @@ def divergence_share(eigenvalues: Float[Tensor, "task x"], eta: float, num_conte
 
     Raises:
         TypeError, ValueError: a number is not finite or not positive, or `eigenvalues` is no tensor (task, x).
+
+    Example:
+        >>> spectra = mesa.sample_spectra(mesa.LinearTasks(), 100, mesa.generator(0, "validation tasks"))
+        >>> [mesa.divergence_share(spectra, eta, num_context=10) for eta in (0.1, 100.0)]
+        [0.0, 1.0]
     """
     largest = finite_tensor("eigenvalues", eigenvalues, min_dims=2).amax(-1)
     step = finite_number("eta", eta) / positive_integer("num_context", num_context)

@@ -38,6 +38,12 @@ def wave_features(tasks: SineTasks) -> Features:
 
     Raises:
         ValueError: the wave has infinitely many harmonics.
+
+    Example:
+        >>> features = mesa.wave_features(mesa.SineTasks())
+        >>> x = torch.linspace(-1, 1, 3, dtype=torch.float64)[:, None]
+        >>> tuple(features(x).shape)
+        (3, 2)
     """
     multiples = [multiple for multiple, _ in tasks.harmonics]
 
@@ -55,6 +61,10 @@ class WaveStep:
         start: coefficients of f_0, the mean of c, shape (feature).
         gamma: Gamma, with 1/N beside the sum over the context; shape (feature, feature).
         loss: the expected query loss, half-MSE.
+
+    Example:
+        >>> tuple(mesa.best_wave_step(mesa.SineTasks()).gamma.shape)
+        (2, 2)
     """
 
     start: Float[Tensor, "feature"]
@@ -86,6 +96,11 @@ def wave_coefficients(tasks: SineTasks) -> tuple[Float[Tensor, "feature"], Float
 
     Raises:
         ValueError: the wave has infinitely many harmonics.
+
+    Example:
+        >>> mean, second_moment = mesa.wave_coefficients(mesa.SineTasks())
+        >>> mean.shape[0] == second_moment.shape[0]
+        True
     """
     heights, height_shares = _nodes(*tasks.amplitude)
     shifts, shift_shares = _nodes(*tasks.phase)
@@ -151,6 +166,11 @@ def best_wave_step(tasks: SineTasks, rank: int | None = None) -> WaveStep:
 
     Raises:
         TypeError, ValueError: the wave has infinitely many harmonics, or `rank` is not a positive integer.
+
+    Example:
+        >>> step = mesa.best_wave_step(mesa.SineTasks())
+        >>> abs(mesa.wave_step_loss(mesa.SineTasks(), step.gamma) - step.loss) < 1e-9
+        True
     """
     moments = _moments(tasks)
     gamma = torch.linalg.solve(moments.fourth, moments.second @ moments.covariance)
@@ -176,6 +196,12 @@ def wave_step_loss(tasks: SineTasks, gamma: Float[Tensor, "feature feature"]) ->
 
     Raises:
         TypeError, ValueError: the wave has infinitely many harmonics, or `gamma` does not fit it.
+
+    Example:
+        >>> tasks = mesa.SineTasks()
+        >>> step = mesa.best_wave_step(tasks)
+        >>> mesa.wave_step_loss(tasks, step.gamma) < mesa.wave_step_loss(tasks, 0 * step.gamma)
+        True
     """
     moments = _moments(tasks)
     finite_tensor("gamma", gamma, min_dims=2)

@@ -349,3 +349,10 @@ def test_the_root_of_the_covariance_is_computed_once_and_cannot_be_changed_from_
     first.zero_()
     assert tasks.input_root.abs().max() > 0.1 and tasks.query_moment == pytest.approx(torch.tensor(SHAPE).double())
     assert tasks == LinearTasks(2, 1, 5, input_covariance=SHAPE) and hash(tasks) == hash(replace(tasks))
+
+
+def test_a_batch_that_is_in_place_already_is_not_copied(draw_batch):
+    batch = draw_batch()
+    assert batch.to(dtype=torch.float64, device="cpu") is batch
+    assert batch.to() is batch
+    assert batch.to(dtype=torch.float32).context_x.dtype == torch.float32

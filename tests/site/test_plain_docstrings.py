@@ -24,6 +24,10 @@ def to_rst():
         ("see `w_kq` and ``w_*``", "see ``w_kq`` and ``w_*``"),
         ("A sentence.\n\n    e <- e + *M* e\n\nMore.", "A sentence.\n\n::\n\n    e <- e + *M* e\n\nMore."),
         ("Args:\n    x: (*task)\n        more", "Args:\n    x: (\\*task)\n        more"),
+        ("see `gd_construction`", "see :py:obj:`gd_construction <mesa_lib.networks.gd_construction>`"),
+        ("`LinearTasks.sample` draws", ":py:obj:`LinearTasks.sample <mesa_lib.tasks.LinearTasks.sample>` draws"),
+        ("`LinearTasks.nothing`, `sample`", "``LinearTasks.nothing``, ``sample``"),
+        ("Example:\n    >>> 2 * *a\n    |x|\n\nMore *x*", "Example:\n    >>> 2 * *a\n    |x|\n\nMore \\*x\\*"),
         ("Returns:\n    Two panels: left, right.", "Returns:\n    ..\n\n    Two panels: left, right."),
     ],
 )

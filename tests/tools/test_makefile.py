@@ -17,7 +17,8 @@ if [ "$1 $2" = "-m venv" ]; then mkdir -p .venv/bin && cp "$0" .venv/bin/python;
 @pytest.mark.parametrize("folder", ["plain", "with a space"])
 def test_the_interpreter_that_is_named_is_the_one_used(folder, tmp_path):
     shutil.copy(ROOT / "Makefile", tmp_path)
-    (tmp_path / "requirements.txt").touch()
+    for name in ("requirements.txt", "requirements-weights.txt"):
+        (tmp_path / name).touch()
     interpreter = tmp_path / folder / "python3"
     interpreter.parent.mkdir()
     interpreter.write_text(INTERPRETER)

@@ -32,17 +32,15 @@ zip: html  ## pack the built pages into _build/mesa-site.zip, for reading withou
 execute: $(INSTALLED)  ## execute every chapter in place (CHAPTERS="one_layer_one_step ..." for some)
 	$(RUN) -m tools.execute $(if $(WORKERS),--workers $(WORKERS)) $(CHAPTERS)
 
-# One thread a process, as when the chapters were executed: the test processes share the cores. Files stay
-# on one worker, for what their tests share. The graders' tests look at the first of the sandboxes' users and run one by
-# one; the breaks share nothing and would keep one worker busy while the other waits. The last step is a pytest run, so
-# that the last line is pytest's own.
+# One thread a process, as when the chapters were executed: the test processes share the cores. Files stay on one worker,
+# for what their tests share; the breaks share nothing and would keep one worker busy while the other waits. The last step
+# is a pytest run, so that the last line is pytest's own.
 test: export OMP_NUM_THREADS := 1
 test: export TQDM_DISABLE := 1
 test: $(INSTALLED) lint  ## lint, re-run every chapter against its stored outputs, then all other tests
 	chapters="$$($(RUN) -m tools.toc)" && $(RUN) -m pytest $$chapters --nbval --nbval-current-env \
 	    --nbval-sanitize-with tests/chapters/nbval_sanitize.cfg -n $(TEST_WORKERS) --dist loadfile
-	$(RUN) -m pytest -n $(TEST_WORKERS) --dist loadfile -m 'not anywhere' --ignore=tests/mutation --ignore=tests/grading
-	$(RUN) -m pytest tests/grading
+	$(RUN) -m pytest -n $(TEST_WORKERS) --dist loadfile -m 'not anywhere' --ignore=tests/mutation
 	$(RUN) -m pytest -n $(TEST_WORKERS) -m 'not mutants' tests/mutation
 
 mutants: export OMP_NUM_THREADS := 1

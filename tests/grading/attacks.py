@@ -131,8 +131,9 @@ ATTACKS = [
         "import mesa_lib\nfrom mesa_lib.networks.constructions import gd_construction\n"
         "def lsa_step(*a): return mesa_lib.gd_construction(1.0, 2, 1, 3).w_k.numpy()[0]"), 0, 0),
     Attack("children left behind", cheat(
-        "import os, time\n"
-        "if os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0:\n        time.sleep(600)\n    os._exit(0)"), 0, 0),
+        "import os\n"
+        "if os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0:\n"
+        "        os.execvp('sleep', ['sleep', '600.125'])\n    os._exit(0)"), 0, 0),
     Attack("a bomb of processes", cheat(
         "import os, time\n"
         "for _ in range(300):\n    try:\n        if os.fork() == 0: time.sleep(600); os._exit(0)\n    except OSError: break"), 0, 0),

@@ -100,6 +100,13 @@ def test_a_machine_without_room_is_a_grader_error(demo, library, solution, tmp_p
     assert grade.results == []
 
 
+@pytest.fixture
+def own_locks(tmp_path, monkeypatch):
+    """Locks of this test alone: tests beside it grade."""
+    monkeypatch.setattr("mesa_lib.grading.sandbox.tempfile.tempdir", str(tmp_path))
+
+
+@pytest.mark.usefixtures("own_locks")
 def test_graders_at_the_same_time_take_different_users_and_give_them_back():
     (first, lock), (second, other) = sandboxes.claim_user(0), sandboxes.claim_user(0)
     assert len({first, second}) == 2
@@ -110,6 +117,7 @@ def test_graders_at_the_same_time_take_different_users_and_give_them_back():
     other.close()
 
 
+@pytest.mark.usefixtures("own_locks")
 def test_when_all_users_are_taken_the_grader_says_so():
     held = [sandboxes.claim_user(0)[1] for _ in range(sandboxes.MOST_JOBS)]
     try:

@@ -2,7 +2,6 @@
 
 import pytest
 
-from tests.browser import open_chromium
 from tools import bench_pages
 from tools.toc import read_pages
 
@@ -15,12 +14,6 @@ WIDGET = """<div class="mesa-widget"><input type="range" min="0" max="1"></div>
   }));
   performance.mark("widgets-alive");
 </script>"""
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    with open_chromium() as browser:
-        yield browser
 
 
 def test_a_page_with_a_widget_has_three_times_and_a_slow_frame_is_seen(chromium, tmp_path):

@@ -1,5 +1,7 @@
 """Measure how quick the built pages are: `python -m tools.bench_pages` opens each in a Chromium, several times.
 
+`tools.bench pages` keeps what it finds.
+
 For every page, the median over fresh visits, none of which finds anything in a cache, from a server on this machine:
 
 - first paint: until the browser shows text or a picture (the First Contentful Paint of the Paint Timing interface);
@@ -13,9 +15,6 @@ The aims are 1,000, 1,500 and 16 milliseconds; the tests of the site fail at thr
 import argparse
 import functools
 import http.server
-import json
-import os
-import platform
 import statistics
 import threading
 from collections.abc import Iterator, Sequence
@@ -29,7 +28,6 @@ from tqdm import tqdm
 from tools.browser import chromium_or_exit, running
 from tools.toc import ROOT, read_pages
 
-RESULT = ROOT / "mesa_lib" / "results" / "pages.json"
 AIMS = {"first_paint": 1000, "alive": 1500, "frame": 16}
 """Milliseconds."""
 
@@ -100,14 +98,7 @@ def measure_site(browser: Browser, site: Path, visits: int) -> dict[str, Any]:
     with served(site) as address:
         progress = tqdm(names, desc="pages", disable=None)
         pages = {name: measure(browser, f"{address}book/{name}.html", visits) for name in progress}
-    machine = {"architecture": platform.machine(), "system": platform.system(), "cores": str(os.cpu_count())}
-    return {
-        "machine": machine,
-        "browser": f"Chromium {browser.version}",
-        "visits": visits,
-        "aims": AIMS,
-        "pages": pages,
-    }
+    return {"browser": f"Chromium {browser.version}", "visits": visits, "aims": AIMS, "pages": pages}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -115,7 +106,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.bench_pages", description="Measure how quick the pages are.")
     parser.add_argument("--site", type=Path, default=ROOT / "_build" / "html", help="the built pages")
     parser.add_argument("--visits", type=int, default=5, help="counted visits of each page (default: 5)")
-    parser.add_argument("--output", type=Path, default=RESULT, help="the file to write")
     options = parser.parse_args(arguments)
     if options.visits < 1:
         parser.error(f"--visits: expected a positive number, got {options.visits}")
@@ -123,7 +113,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"--site: {options.site} holds no built pages; run `make html` first")
     with running(chromium_or_exit()) as browser:
         record = measure_site(browser, options.site, options.visits)
-    options.output.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     for name, times in record["pages"].items():
         print(f"{name:26}" + "  ".join(f"{what} {value:6.0f} ms" for what, value in times.items()))
     return 0

@@ -4,6 +4,7 @@ A part that the file lacks shows as a sentence that says so.
 """
 
 import json
+import statistics
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
+BOOK = Path(__file__).parents[1]
 RECORD = Path("mesa_lib", "results", "benchmark.json")
 Record = dict[str, Any]
 
@@ -84,7 +86,23 @@ def _chapters(record: Record) -> list[str]:
 
 def _pages(record: Record) -> list[str]:
     one = record["pages"]
-    return [f"`make html` takes {one['seconds']} seconds, {one['processor seconds']} of them on a processor."]
+    built = f"`make html` takes {one['seconds']} seconds, {one['processor seconds']} of them on a processor."
+    names = {
+        "first_paint": "until a page shows something",
+        "alive": "until its widgets answer",
+        "frame": "a moved slider, until the page is drawn again",
+    }
+    rows = []
+    for what, words in names.items():
+        times = {name: page[what] for name, page in one["pages"].items() if what in page}
+        slowest = max(times, key=lambda name: times[name])
+        title = f"[](/book/{slowest}.{'ipynb' if (BOOK / f'{slowest}.ipynb').is_file() else 'md'})"
+        rows.append([words, one["aims"][what], statistics.median(times.values()), f"{times[slowest]}, {title}"])
+    header = ["milliseconds", "aim", "median page", "slowest page"]
+    visits = (
+        f"Medians of {one['visits']} visits with an empty cache, {one['browser']}, from a server on the same machine."
+    )
+    return [built, "", *table(header, rows), "", visits]
 
 
 PARTS: dict[str, Callable[[Record], list[str]]] = {

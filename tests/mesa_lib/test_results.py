@@ -68,14 +68,14 @@ def test_the_time_to_a_loss_ends_at_the_first_record_that_has_it(monkeypatch):
     monkeypatch.setattr(bench, "time", SimpleNamespace(process_time=lambda: next(ticks)))
     answers = iter([False, False, True])
     tasks = mesa.LinearTasks(x_dim=3, num_context=4)
-    assert bench.seconds_to(start, tasks, [0], settings, [lambda learner: next(answers)]) == [3.0]
+    assert bench.seconds_to(start, tasks, [0], settings, lambda learner: next(answers)) == 3.0
 
 
 def test_a_loss_that_is_not_reached_has_no_time():
     start = mesa.FreeTransformer([mesa.random_weights(3, 1, [0])])
     settings = mesa.TrainingSettings(num_steps=1, batch_size=4, warmup_steps=0)
     tasks = mesa.LinearTasks(x_dim=3, num_context=4)
-    assert bench.seconds_to(start, tasks, [0], settings, [bench.within(tasks, 1e-9)]) == [math.inf]
+    assert bench.seconds_to(start, tasks, [0], settings, bench.within(tasks, 1e-9)) == math.inf
 
 
 def test_a_layer_at_its_optimum_is_within_every_share_of_it():

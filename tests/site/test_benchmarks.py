@@ -31,3 +31,19 @@ def test_the_committed_numbers_can_be_shown(part):
 
 def test_a_part_that_was_not_measured_says_how_to_measure_it():
     assert markdown("pages", {}) == ["Not measured yet: `.venv/bin/python -m tools.bench pages`."]
+
+
+def test_the_slowest_page_is_named_beside_the_aim():
+    pages = {"softmax": {"first_paint": 400.0, "alive": 900.0, "frame": 7.0}, "references": {"first_paint": 500.0}}
+    aims = {"first_paint": 1000, "alive": 1500, "frame": 16}
+    one = {
+        "seconds": 12.0,
+        "processor seconds": 11.0,
+        "browser": "Chromium 1",
+        "visits": 5,
+        "aims": aims,
+        "pages": pages,
+    }
+    lines = markdown("pages", {"pages": one})
+    assert "| until a page shows something | 1000 | 450.0 | 500.0, [](/book/references.md) |" in lines
+    assert "| until its widgets answer | 1500 | 900.0 | 900.0, [](/book/softmax.ipynb) |" in lines

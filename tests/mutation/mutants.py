@@ -193,14 +193,14 @@ MUTANTS = [
     ),
     Mutant(
         "training draws validation tasks",
-        "training/trainer.py",
-        'generators(members, "training tasks")',
-        'generators(members, "validation tasks")',
+        "training/course.py",
+        'generators(seeds, "training tasks")',
+        'generators(seeds, "validation tasks")',
         "mesa_lib/training/test_trainer.py::test_training_draws_the_training_stream_of_each_seed",
     ),
     Mutant(
         "snapshots change with the training",
-        "training/trainer.py",
+        "training/course.py",
         "name: value.detach().clone()",
         "name: value.detach()",
         "mesa_lib/training/test_trainer.py::test_the_learner_handed_in_is_unchanged_and_the_first_record_is_it",
@@ -550,8 +550,8 @@ MUTANTS = [
     Mutant(
         "the last layer of a token network forgets the residual",
         "networks/transformer.py",
-        "query = tokens.query + attention(weights, tokens.context, tokens.query)",
-        "query = attention(weights, tokens.context, tokens.query)",
+        "query = self._clipped(tokens.query + attention(weights, tokens.context, tokens.query))",
+        "query = self._clipped(attention(weights, tokens.context, tokens.query))",
         "mesa_lib/networks/test_softmax.py::test_a_token_transformer_applies_its_layers_in_their_order",
     ),
     Mutant(
@@ -1146,6 +1146,20 @@ MUTANTS = [
         "[packed & 15, packed >> 4]",
         "[packed >> 4, packed & 15]",
         "mesa_lib/pretrained/test_gguf.py::test_tensors_are_what_their_bits_stand_for",
+    ),
+    Mutant(
+        "a file that ends early gives the bytes that it has",
+        "pretrained/gguf.py",
+        "if start + length > len(self.content):",
+        "if start > len(self.content):",
+        "mesa_lib/pretrained/test_gguf.py::test_a_file_that_ends_early_is_refused",
+    ),
+    Mutant(
+        "symbols are compared in their own short type",
+        "pretrained/decoder.py",
+        "numbers = symbols.long()",
+        "numbers = symbols",
+        "mesa_lib/pretrained/test_decoder.py::test_symbols_may_be_integers_of_any_size",
     ),
     Mutant(
         "tensors are aligned as in most files, whatever a file says",

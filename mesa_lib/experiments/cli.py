@@ -1,6 +1,7 @@
 """The command line: `python -m mesa_lib list | run NAME | show DIR`."""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,7 +21,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         code: int = options.act(options)
-    except RunError as error:
+        print(end="", flush=True)  # what cannot be printed is to be known here, and not after the end
+    except BrokenPipeError:
+        return _unread(options)
+    except (RunError, OSError) as error:
         return _refuse(error, 1)
     except (TypeError, ValueError) as error:
         return _refuse(error, 2)
@@ -32,7 +36,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _refuse(error: Exception, code: int) -> int:
     sys.stderr.write(f"mesa: {error}\n")
+    _drop_unwritable_output()
     return code
+
+
+def _unread(options: argparse.Namespace) -> int:
+    """Nobody reads on, as behind `| head`: 141, the code of a program that SIGPIPE ends."""
+    if options.act is _run:
+        sys.stderr.write("mesa: stopped, as nobody reads what is printed; the same command goes on\n")
+    _drop_unwritable_output()
+    return 141
+
+
+def _drop_unwritable_output() -> None:
+    """Print what is left, or throw it away where that fails: else Python would fail again at its end."""
+    try:
+        print(end="", flush=True)
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -83,7 +104,7 @@ def _list(options: argparse.Namespace) -> int:
         print("\n`python -m mesa_lib list NAME` says what can be set.")
         return 0
     chosen = experiment(options.name)
-    scale = options.scale or chosen.largest
+    scale = chosen.largest if options.scale is None else options.scale
     print(f"{chosen.name}: {chosen.title}\nscale {scale}, {_seeds(chosen, scale)} seeds")
     parts = {part: keys(settings) for part, settings in chosen.parts(scale).items()}
     for key in dict.fromkeys(key for values in parts.values() for key in values):
@@ -112,7 +133,7 @@ def _seeds(chosen: Experiment, scale: str) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     chosen = experiment(options.name)
-    scale = options.scale or chosen.largest
+    scale = chosen.largest if options.scale is None else options.scale
     parts = override(chosen.parts(scale), options.assignments)
     seeds = seeds_up_to(options.seeds or chosen.seeds[scale])
     folder = options.out or Path("results", f"{chosen.name}-{scale}")

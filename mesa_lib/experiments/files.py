@@ -43,6 +43,8 @@ _REASONS = {
     errno.EACCES: "this user may not write there",
     errno.EPERM: "this user may not write there",
     errno.ENOTDIR: "a part of the path is a file",
+    errno.EEXIST: "something that is no folder has this name",
+    errno.EISDIR: "a folder has this name",
     errno.ENOENT: "there is no such folder, and none can be made",
 }
 
@@ -93,23 +95,32 @@ def _force_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path, fields: Mapping[str, type], remedy: str) -> dict[str, Any]:
     """A JSON file of this format.
 
+    Args:
+        path: where it is.
+        fields: what it must hold: name -> type.
+        remedy: what to do where it is damaged, in words.
+
     Raises:
-        RunError: it cannot be read, is no such file, or is one of another format.
+        RunError: it cannot be read, is no such file, is one of another format, or lacks a field.
     """
     try:
         found = json.loads(path.read_bytes())
     except OSError as error:
         raise RunError(f"{path}: cannot be read, {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RunError(
-            f"{path}: expected a JSON file of a run, got something else or a part of one ({error})"
+            f"{path}: expected a JSON file of a run, got something else or a part of one ({error}); {remedy}"
         ) from error
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         got = found.get("format") if isinstance(found, dict) else type(found).__name__
-        raise RunError(f"{path}: expected a file of format {FORMAT}, got {got!r}")
+        raise RunError(f"{path}: expected a file of format {FORMAT}, got {got!r}; {remedy}")
+    for name, kind in fields.items():
+        if not isinstance(found.get(name), kind):
+            got = type(found[name]).__name__ if name in found else "nothing"
+            raise RunError(f"{path}: expected a {kind.__name__} under {name!r}, got {got}; {remedy}")
     return found
 
 
@@ -133,7 +144,8 @@ def write_checkpoint(path: Path, state: TrainingState, header: Mapping[str, Any]
         RunError: see `write_whole`.
     """
     tensors = dict(state.tensors)
-    text = json.dumps({"format": FORMAT, "step": state.step, "digest": _digest(tensors), **_finite(header)})
+    said = {"format": FORMAT, "step": state.step, **_finite(header)}
+    text = json.dumps(said | {"digest": _digest(tensors, said)})
     write_whole(path, save(tensors, metadata={_CHECKPOINT: text}))
 
 
@@ -157,7 +169,7 @@ def read_checkpoint(path: Path, expected: Mapping[str, Any]) -> tuple[TrainingSt
     tensors, header = _opened(path, content, remedy)
     if header.get("format") != FORMAT:
         raise RunError(f"{path}: expected a checkpoint of format {FORMAT}, got {header.get('format')!r}; {remedy}")
-    if header.get("digest") != _digest(tensors):
+    if header.get("digest") != _digest(tensors, header):
         raise RunError(f"{path}: expected the numbers that were written, got others: the file is damaged; {remedy}")
     for name, value in _finite(expected).items():
         if header.get(name) != value:
@@ -172,12 +184,13 @@ def _opened(path: Path, content: bytes, remedy: str) -> tuple[dict[str, Tensor],
     try:
         tensors = load(content)
         length = int.from_bytes(content[:8], "little")
-        metadata = json.loads(content[8 : 8 + length]).get("__metadata__", {})
+        text = json.loads(content[8 : 8 + length]).get("__metadata__", {}).get(_CHECKPOINT, "null")
+        header = json.loads(text)
     except (safetensors.SafetensorError, ValueError) as error:
         raise RunError(f"{path}: expected a checkpoint, got a damaged or cut-off file ({error}); {remedy}") from error
-    if _CHECKPOINT not in metadata:
+    if not isinstance(header, dict):
         raise RunError(f"{path}: expected a checkpoint, got tensors of another program; {remedy}")
-    return tensors, json.loads(metadata[_CHECKPOINT])
+    return tensors, header
 
 
 def _difference(name: str, got: Any, expected: Any) -> str:
@@ -207,8 +220,8 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], header: Mapping[str
     write_whole(path, save({name: value.contiguous() for name, value in tensors.items()}, metadata=texts))
 
 
-def read_tensors(path: Path) -> dict[str, Tensor]:
-    """The tensors of a safetensors file.
+def read_tensors(path: Path, remedy: str) -> dict[str, Tensor]:
+    """The tensors of a safetensors file; `remedy` says what to do where it is damaged.
 
     Raises:
         RunError: it cannot be read.
@@ -216,13 +229,15 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     try:
         return load(path.read_bytes())
     except OSError as error:
-        raise RunError(f"{path}: cannot be read, {error.strerror}") from error
+        raise RunError(f"{path}: cannot be read, {error.strerror}; {remedy}") from error
     except safetensors.SafetensorError as error:
-        raise RunError(f"{path}: expected tensors, got a damaged or cut-off file ({error})") from error
+        raise RunError(f"{path}: expected tensors, got a damaged or cut-off file ({error}); {remedy}") from error
 
 
-def _digest(tensors: Mapping[str, Tensor]) -> str:
-    total = hashlib.sha256()
+def _digest(tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> str:
+    """Of the numbers and of all that the header says: a wrong step would be as bad as a wrong number."""
+    said = {name: value for name, value in header.items() if name != "digest"}
+    total = hashlib.sha256(json.dumps(said, sort_keys=True).encode())
     for name in sorted(tensors):
         value = tensors[name].contiguous()
         total.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())

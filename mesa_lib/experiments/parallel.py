@@ -41,7 +41,7 @@ def each_of(jobs: Sequence[Job], workers: int = 1, scheduler: str | None = None)
             client = stack.enter_context(_client(scheduler))
             stack.enter_context(joblib.parallel_config(backend="dask", client=client))
         else:
-            stack.enter_context(joblib.parallel_config(backend="loky", n_jobs=workers))
+            stack.enter_context(joblib.parallel_config(backend="loky", n_jobs=min(workers, len(jobs))))
         parallel = joblib.Parallel(batch_size=1, return_as="generator_unordered", pre_dispatch="all")
         try:
             yield from parallel(joblib.delayed(run_in_worker)(job) for job in jobs)

@@ -1,7 +1,9 @@
 """Runs: a folder for an experiment, its trainings, and what they have come to."""
 
+import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +24,17 @@ from mesa_lib.experiments.files import (
     write_tensors,
     write_whole,
 )
-from mesa_lib.experiments.measures import predict_zero, reference_learner
+from mesa_lib.experiments.measures import measure
 from mesa_lib.experiments.parallel import each_of
 from mesa_lib.experiments.running import SECONDS_BETWEEN_CHECKPOINTS, Job
 from mesa_lib.experiments.settings import SettingError, Settings, as_plain
+from mesa_lib.training import train
 from mesa_lib.validation import one_of, positive_integer, positive_number, seed_list
 
 DEVICES = ("cpu", "cuda", "mps")
+MOST_SEEDS = 10_000
+_RUN = {"experiment": str, "scale": str, "device": str, "settings": dict, "seeds": list, "made_by": dict}
+_RESULT = {"settings": dict, "results": dict, "made_by": dict}
 
 
 @dataclass(frozen=True)
@@ -97,37 +103,53 @@ def device_is_there(name: str) -> bool:
 
 
 def _check_ready(part: str, settings: Settings) -> None:
-    """Refuse before any work what would be refused after it, such as a reference that theory does not have."""
+    """Refuse before any work what would be refused in its course or after it, by one step of training and its measures.
+
+    Such as a reference that theory does not have, or sizes and numbers that torch has no room for (RuntimeError).
+    """
     try:
-        settings.network.build(settings.tasks, [0])
-        reference_learner(settings)
-        predict_zero(settings)
-    except (TypeError, ValueError, ArithmeticError) as error:
-        raise SettingError(f"{part}: these settings do not go together: {error}") from error
+        judged = replace(settings.evaluation, num_loops=min(settings.evaluation.num_loops, 1))  # a thousand take long
+        short = replace(settings, training=replace(settings.training, num_steps=1, warmup_steps=0), evaluation=judged)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the training itself will warn
+            measure(short, train(short.network.build(short.tasks, [0]), short.tasks, [0], short.training), "cpu")
+    except (TypeError, ValueError, ArithmeticError, RuntimeError, MemoryError) as error:
+        said = (str(error) or type(error).__name__).splitlines()[0]
+        raise SettingError(f"{part}: these settings do not go together: {said}") from error
 
 
 def prepare(plan: Plan) -> None:
-    """Make the run's folder, or see that it is the same run's.
+    """Make the run's folder, or see that it is the same run's, and that what is finished there is whole.
 
     Raises:
-        RunError: the folder cannot be written, holds something else, or a run with other settings.
+        RunError: the folder cannot be written, holds something else, a run with other settings, or damaged results.
     """
     folder = plan.folder
     try:
+        _new_description(plan)  # before anything is made in a folder of somebody else's
         for name in (".locks", *plan.parts):
             (folder / name).mkdir(parents=True, exist_ok=True)
         lock = FileLock(folder / ".locks" / "run.lock")
         with lock:
-            _write_description(plan)
+            if content := _new_description(plan):
+                write_whole(folder / "run.json", json_bytes(content))
     except OSError as error:
         raise cannot_write(folder, error) from error
+    for part, results in finished_results(folder, {**plan.description, "seeds": list(plan.seeds)}).items():
+        for seed in results:
+            _last_parameters(plan.folder / part / f"seed-{seed}.json")
 
 
-def _write_description(plan: Plan) -> None:
+def _new_description(plan: Plan) -> dict[str, Any] | None:
+    """What run.json must say; None where it says so already.
+
+    Raises:
+        RunError: the folder holds something else, or a run with other settings.
+    """
     path, seeds = plan.folder / "run.json", set(plan.seeds)
     content: dict[str, Any] = {**plan.description, "made_by": {"versions": versions(), "git": git_state()}}
     if path.exists():
-        before = read_json(path)
+        before = read_description(plan.folder)
         remedy = "Give another --out"
         if difference := differences(before, plan.description):
             raise RunError(f"{plan.folder}: holds another run: {difference}. {remedy}")
@@ -139,10 +161,29 @@ def _write_description(plan: Plan) -> None:
         content["made_by"] = before["made_by"]
         seeds |= set(before["seeds"])
         if sorted(seeds) == before["seeds"]:
-            return
-    elif others := [one.name for one in plan.folder.iterdir() if one.name not in (".locks", *plan.parts)]:
+            return None
+    elif others := [one.name for one in _entries(plan.folder) if one.name not in (".locks", *plan.parts)]:
         raise RunError(f"{plan.folder}: expected a new folder or one of a run, got one with {sorted(others)[0]!r}")
-    write_whole(path, json_bytes({**content, "seeds": sorted(seeds)}))
+    return {**content, "seeds": sorted(seeds)}
+
+
+def _entries(folder: Path) -> list[Path]:
+    return list(folder.iterdir()) if folder.exists() else []
+
+
+def read_description(folder: Path) -> dict[str, Any]:
+    """What run.json says.
+
+    Raises:
+        RunError: it is damaged.
+    """
+    path, remedy = folder / "run.json", "take it from a copy, or give another folder"
+    description = read_json(path, _RUN, remedy)
+    try:
+        seed_list("seeds", description["seeds"])
+    except (TypeError, ValueError) as error:
+        raise RunError(f"{path}: {error}; {remedy}") from error
+    return description
 
 
 def run_all(plan: Plan, workers: int = 1, scheduler: str | None = None) -> Iterator[tuple[Job, str]]:
@@ -174,9 +215,9 @@ def _collect(plan: Plan) -> None:
     seconds: dict[str, float] = {}
     for part in plan.parts:
         paths = [plan.folder / part / f"seed-{seed}.json" for seed in plan.seeds]
-        states = [read_tensors(path.with_suffix(".safetensors")) for path in paths]
-        tensors |= {f"{part}/{name}": torch.stack([one[name][-1] for one in states]) for name in states[0]}
-        spent = [read_json(path)["made_by"]["processor_seconds"] for path in paths]
+        states = [_last_parameters(path) for path in paths]
+        tensors |= {f"{part}/{name}": torch.stack([one[name] for one in states]) for name in states[0]}
+        spent = [_read_result(path)["made_by"]["processor_seconds"] for path in paths]
         seconds[part] = max(spent) if plan.experiment.together else sum(spent)
     header = {
         "command": f"python -m mesa_lib run {plan.experiment.name}",
@@ -186,6 +227,39 @@ def _collect(plan: Plan) -> None:
         "versions": versions(),
     }
     write_tensors(plan.folder / "networks.safetensors", tensors, header)
+
+
+def _read_result(path: Path) -> dict[str, Any]:
+    """What the file of a finished seed says, whole and with a number wherever one belongs."""
+    remedy = _afresh(path)
+    content = read_json(path, _RESULT, remedy)
+    results = content["results"]
+    steps, curves, final = (results.get(name) for name in ("steps", "curves", "final"))
+    if not (isinstance(steps, list) and isinstance(curves, dict) and isinstance(final, dict)):
+        raise RunError(f"{path}: expected steps, curves and final numbers under 'results', got others; {remedy}")
+    if not all(isinstance(curve, list) and len(curve) == len(steps) > 0 for curve in (steps, *curves.values())):
+        raise RunError(f"{path}: expected one number a recorded step in each curve, got others; {remedy}")
+    spent = content["made_by"].get("processor_seconds")
+    for value in chain(steps, *curves.values(), final.values(), [spent]):
+        if not isinstance(value, int | float) and value not in ("nan", "inf", "-inf"):
+            raise RunError(f"{path}: expected numbers, got {value!r}; {remedy}")
+    if missing := {"loss"} - (curves.keys() & final.keys()):
+        raise RunError(f"{path}: expected {missing.pop()!r} among the curves and the final numbers, got none; {remedy}")
+    return content
+
+
+def _last_parameters(result: Path) -> dict[str, Tensor]:
+    """The last parameters of a finished seed, whose numbers are in `result`."""
+    path, remedy = result.with_suffix(".safetensors"), _afresh(result)
+    records = len(_read_result(result)["results"]["steps"])
+    tensors = read_tensors(path, remedy)
+    if not tensors or not all(len(value.shape) > 0 and len(value) == records for value in tensors.values()):
+        raise RunError(f"{path}: expected the parameters at {records} recorded steps, got others; {remedy}")
+    return {name: value[-1] for name, value in tensors.items()}
+
+
+def _afresh(result: Path) -> str:
+    return f"delete {result.name} and run again to train this seed afresh"
 
 
 def finished_results(folder: Path, description: Mapping[str, Any]) -> dict[str, dict[int, dict[str, Any]]]:
@@ -201,9 +275,9 @@ def finished_results(folder: Path, description: Mapping[str, Any]) -> dict[str, 
             path = folder / part / f"seed-{seed}.json"
             if not path.exists():
                 continue
-            content = read_json(path)
+            content = _read_result(path)
             if difference := differences(content, {"settings": settings, "seed": seed, "part": part}):
-                raise RunError(f"{path}: is the file of another run: {difference}")
+                raise RunError(f"{path}: is the file of another run: {difference}; {_afresh(path)}")
             found[part][seed] = content
     return found
 
@@ -212,6 +286,8 @@ def seeds_up_to(count: int) -> tuple[int, ...]:
     """The seeds 0, 1, ..., count - 1.
 
     Raises:
-        TypeError, ValueError: `count` is not a positive integer.
+        TypeError, ValueError: `count` is not a positive integer, or more than 10 000.
     """
-    return tuple(range(positive_integer("--seeds", count)))
+    if positive_integer("--seeds", count) > MOST_SEEDS:
+        raise ValueError(f"--seeds: expected at most {MOST_SEEDS}, got {count}")
+    return tuple(range(count))

@@ -463,15 +463,22 @@ def _parsed(said: str, text: str, hint: Any) -> Any:
     if hint is float:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise SettingError(f"{said}: expected a number, got {text!r}")
-        return float(value)
+        return _float(said, value)
     if origin is tuple:
         numbers = value if isinstance(value, list) else [_number_or_text(one) for one in text.split(",")]
         if len(numbers) != len(members) or not all(_is_number(one) for one in numbers):
             raise SettingError(f"{said}: expected {len(members)} numbers with a comma between them, got {text!r}")
-        return tuple(float(one) for one in numbers)
+        return tuple(_float(said, one) for one in numbers)
     if origin in (typing.Union, types.UnionType) and not (value is None or isinstance(value, list)):
         raise SettingError(f"{said}: expected a matrix such as [[1, 0], [0, 1]], or none, got {text!r}")
     return value
+
+
+def _float(said: str, value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError as error:
+        raise SettingError(f"{said}: expected a number below 1e308, got one of {len(str(value))} digits") from error
 
 
 def _is_number(value: object) -> bool:

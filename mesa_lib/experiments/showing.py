@@ -1,5 +1,6 @@
 """What a run has come to: a table beside the paper's numbers, and a figure."""
 
+import io
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,9 +12,9 @@ from torch import Tensor
 
 from mesa_lib import figures
 from mesa_lib.experiments.catalogue import EXPERIMENTS, Published
-from mesa_lib.experiments.files import RunError, read_json
+from mesa_lib.experiments.files import RunError, write_whole
 from mesa_lib.experiments.measures import levels, predict_zero
-from mesa_lib.experiments.plans import finished_results
+from mesa_lib.experiments.plans import finished_results, read_description
 from mesa_lib.experiments.settings import Settings, from_plain
 
 _SHOWN = ("loss", "median_loss", "relative_loss", "capped_loss", "prediction_difference", "sensitivity_difference",
@@ -58,10 +59,11 @@ def read_run(folder: Path) -> tuple[dict[str, Any], dict[str, Finished]]:
     Raises:
         RunError: the folder is no run's, or a file in it is damaged or another's.
     """
-    path = folder / "run.json"
-    if not path.exists():
+    if not folder.is_dir():
+        raise RunError(f"{folder}: expected the folder of a run, got {'a file' if folder.exists() else 'no folder'}")
+    if not (folder / "run.json").exists():
         raise RunError(f"{folder}: expected the folder of a run, got one without run.json")
-    description = read_json(path)
+    description = read_description(folder)
     results = finished_results(folder, description)
     return description, {
         part: Finished(from_plain(plain), {seed: one["results"] for seed, one in results[part].items()})
@@ -113,7 +115,7 @@ def show(folder: Path) -> Path:
         The picture's path.
 
     Raises:
-        RunError: see `read_run`; or no seed is finished.
+        RunError: see `read_run`; or no seed is finished, or the picture cannot be written.
     """
     description, parts = read_run(folder)
     if not parts:
@@ -121,7 +123,9 @@ def show(folder: Path) -> Path:
     path = folder / "figure.png"
     chosen = EXPERIMENTS.get(description["experiment"])
     theirs = {one.part: one.value for one in chosen.published if one.measure == "relative_loss"} if chosen else {}
-    draw(parts, theirs).savefig(path, dpi=160)
+    picture = io.BytesIO()
+    draw(parts, theirs).savefig(picture, format="png", dpi=160)
+    write_whole(path, picture.getvalue())
     return path
 
 

@@ -229,7 +229,7 @@ def memory_left(
     if len(theory) != len(steps):
         raise ValueError(f"theory: expected {len(steps)} numbers, one a step, got {len(theory)}")
     figure, axes = plt.subplots(figsize=(7.0, 3.2))
-    axes.plot(steps, finite_numbers("theory", theory), **BAND, label="random keys, exact")
+    axes.plot(steps, finite_numbers("theory", theory), **BAND, label="random keys, root of the mean square")
     for (name, (role, values)), marker in zip(left.items(), cycle(MARKERS), strict=False):
         shares = finite_tensor(f"left[{name!r}]", values).double()
         if shares.dim() != 2 or len(shares) != len(steps):

@@ -1,4 +1,4 @@
-"""Numbers of a head that no choice of basis changes, and that are extreme for the gradient-descent construction.
+"""Numbers of a head that no gauge and no rotation changes, and that are extreme for the gradient-descent construction.
 
 A head acts through its two products, W_KQ = W_K^T W_Q and W_PV = P W_V. Entries of the factors, and how many of them
 are zero, depend on the gauge and on the basis of the token space. The numbers here see neither the gauge nor a rotation
@@ -62,7 +62,8 @@ def head_invariants(weights: AttentionWeights) -> HeadInvariants:
         HeadInvariants in the weights' dtype.
 
     Raises:
-        TypeError, ValueError: `weights` are none, or some head has a product that is zero, so that shares do not exist.
+        TypeError, ValueError: `weights` are none, or some head has a product that is zero, or a W_KQ that is exactly
+            antisymmetric, so that shares do not exist.
 
     Example:
         >>> heads = mesa.random_weights(10, 1, seeds=[0], num_heads=4)
@@ -77,6 +78,8 @@ def head_invariants(weights: AttentionWeights) -> HeadInvariants:
     if not bool(((size > 0) & (written > 0)).all()):
         raise ValueError("weights: expected a W_KQ and a W_PV other than zero in every head")
     symmetric = (scores + scores.mT) / 2
+    if not bool((_norm(symmetric) > 0).all()):
+        raise ValueError("weights: expected a W_KQ that is not antisymmetric in every head")
     eigenvalues, kept = torch.linalg.eigvalsh(symmetric), _nonzero(torch.linalg.svdvals(scores))
     rank = (kept > 0).sum(-1).to(scores.dtype)
     read_back = _norm(_triangle(keys) @ (queries.mT @ outputs) @ _triangle(values).mT)

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn.functional import rms_norm, silu
 
 from mesa_lib.networks.attention import AttentionWeights
-from mesa_lib.validation import floating_tensor, positive_number, trailing_shape, typed
+from mesa_lib.validation import floating_tensor, non_negative_integer, positive_number, trailing_shape, typed
 
 
 @typed
@@ -38,7 +38,8 @@ def rotate_pairs(
         The same shape.
 
     Raises:
-        TypeError, ValueError: `vectors` are not floating-point with an even size, or `base` is not positive.
+        TypeError, ValueError: `vectors` are not floating-point with an even size, `base` is not positive, or `start` no
+            integer >= 0.
 
     Example:
         >>> keys = torch.ones(3, 2)
@@ -47,6 +48,7 @@ def rotate_pairs(
         True
     """
     floating_tensor("vectors", vectors, min_dims=2)
+    non_negative_integer("start", start)
     length, size = vectors.shape[-2:]
     if size % 2:
         raise ValueError(f"vectors: expected an even number of entries, got {size}")
@@ -65,6 +67,9 @@ class HeadReading:
         queries, keys: (task, head, context, qk), turned by their positions, the queries divided by sqrt(qk)
         values: (task, head, context, v)
 
+    Raises:
+        TypeError, ValueError: they are not three tensors whose shapes fit together.
+
     Example:
         >>> reading = mesa.HeadReading(torch.zeros(1, 1, 4, 2), torch.zeros(1, 1, 4, 2), torch.ones(1, 1, 4, 3))
         >>> reading.shares()[0, 0, 3]
@@ -74,6 +79,12 @@ class HeadReading:
     queries: Float[Tensor, "task head context qk"]
     keys: Float[Tensor, "task head context qk"]
     values: Float[Tensor, "task head context v"]
+
+    def __post_init__(self) -> None:
+        shape = floating_tensor("HeadReading.queries", self.queries, min_dims=4).shape
+        wanted = {"keys": shape, "values": (*shape[:-1], self.values.shape[-1])}
+        for name, expected in wanted.items():
+            trailing_shape(f"HeadReading.{name}", getattr(self, name), expected)
 
     def shares(self) -> Float[Tensor, "task head context context"]:
         """The softmax of the scores, over each position and those before it; rows are readers."""
@@ -216,7 +227,7 @@ class Decoder:
         Raises:
             TypeError, ValueError: `symbols` are not at least one integer a prompt, each the number of a symbol.
         """
-        stream = self.embedding[self._checked(symbols)]
+        stream = self._embedded(symbols)
         for block in self.blocks:
             stream = self._through(block, stream, self._reading(block, stream))
         return self._normalised(stream[:, -1], self.final_gain) @ self.embedding.mT
@@ -227,20 +238,23 @@ class Decoder:
 
     def readings(self, symbols: Int[Tensor, "task context"]) -> list[HeadReading]:
         """Queries, keys and values of every layer while it reads some prompts; arguments and errors as for `logits`."""
-        stream, found = self.embedding[self._checked(symbols)], []
+        stream, found = self._embedded(symbols), []
         for block in self.blocks:
             found.append(self._reading(block, stream))
             stream = self._through(block, stream, found[-1])
         return found
 
-    def _checked(self, symbols: Tensor) -> Tensor:
+    def _embedded(self, symbols: Tensor) -> Tensor:
+        if not isinstance(symbols, Tensor):
+            raise TypeError(f"symbols: expected a tensor, got {type(symbols).__name__}")
         if symbols.dim() != 2 or symbols.shape[-1] < 1:
             raise ValueError(f"symbols: expected shape (task, context), got {tuple(symbols.shape)}")
         if symbols.is_floating_point() or symbols.dtype == torch.bool:
             raise TypeError(f"symbols: expected integers, got dtype {symbols.dtype}")
-        if bool((symbols < 0).any()) or bool((symbols >= len(self.embedding)).any()):
+        numbers = symbols.long()  # a short integer type cannot be compared with a number that it cannot hold
+        if bool((numbers < 0).any()) or bool((numbers >= len(self.embedding)).any()):
             raise ValueError(f"symbols: expected numbers from 0 to {len(self.embedding) - 1}")
-        return symbols
+        return self.embedding[numbers]
 
     def _normalised(self, stream: Tensor, gain: Tensor) -> Tensor:
         return rms_norm(stream, gain.shape, gain, self.epsilon)

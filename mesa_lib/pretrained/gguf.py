@@ -31,11 +31,23 @@ def read_gguf(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         Settings and tensors by name. A matrix has the shape (rows, columns), as a factor that multiplies a token has.
 
     Raises:
-        ValueError: the file is no such file, or has a tensor of another kind.
+        ValueError: the file is no such file, ends too early, or has a tensor of another kind.
     """
     reader = _Reader(path.read_bytes())
+    try:
+        return _read(reader, path.name)
+    except (struct.error, _EndsEarlyError) as error:
+        size = len(reader.content)
+        raise ValueError(f"path: expected a whole file, but {path.name} ends after {size} bytes") from error
+
+
+class _EndsEarlyError(Exception):
+    """There are fewer bytes than a text or a tensor needs."""
+
+
+def _read(reader: "_Reader", name_of_file: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
     if reader.content[:4] != b"GGUF" or reader.skip(4).number("<I") not in (2, 3):
-        raise ValueError(f"path: expected a GGUF file of version 2 or 3, got {path.name}")
+        raise ValueError(f"path: expected a GGUF file of version 2 or 3, got {name_of_file}")
     num_tensors, num_settings = reader.number("<Q"), reader.number("<Q")
     settings = {reader.text(): reader.value(reader.number("<I")) for _ in range(num_settings)}
     places = [reader.tensor_place() for _ in range(num_tensors)]
@@ -46,9 +58,8 @@ def read_gguf(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         if kind not in _KINDS:
             raise ValueError(f"path: expected tensors of the kinds {sorted(_KINDS)}, got {kind} for {name}")
         size, decode = _KINDS[kind]
-        blocks = np.frombuffer(reader.content, np.uint8, size * int(np.prod(shape)) // _BLOCK, start + offset).reshape(
-            -1, size
-        )
+        packed = reader.part(start + offset, size * int(np.prod(shape)) // _BLOCK)
+        blocks = np.frombuffer(packed, np.uint8).reshape(-1, size)
         tensors[name] = torch.from_numpy(decode(blocks).reshape(shape))
     return settings, tensors
 
@@ -64,6 +75,11 @@ class _Reader:
         self.position += count
         return self
 
+    def part(self, start: int, length: int) -> memoryview:
+        if start + length > len(self.content):
+            raise _EndsEarlyError
+        return memoryview(self.content)[start : start + length]
+
     def number(self, form: str) -> Any:
         (value,) = struct.unpack_from(form, self.content, self.position)
         self.position += struct.calcsize(form)
@@ -72,7 +88,7 @@ class _Reader:
     def text(self) -> str:
         length = self.number("<Q")
         self.position += length
-        return self.content[self.position - length : self.position].decode("utf-8")
+        return str(self.part(self.position - length, length), "utf-8")
 
     def value(self, kind: int) -> Any:
         if kind == _TEXT:

@@ -71,7 +71,11 @@ class BytePairTokenizer:
         Raises:
             IndexError: there is no such symbol.
         """
-        letters = "".join(self.symbols[int(number)] for number in numbers)
+        listed = [int(number) for number in numbers]
+        for number in listed:
+            if not 0 <= number < len(self.symbols):
+                raise IndexError(f"numbers: expected numbers from 0 to {len(self.symbols) - 1}, got {number}")
+        letters = "".join(self.symbols[number] for number in listed)
         codes = {letter: byte for byte, letter in LETTERS.items()}
         return bytes(codes[letter] for letter in letters).decode("utf-8", errors="replace")
 

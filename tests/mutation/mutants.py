@@ -1155,13 +1155,6 @@ MUTANTS = [
         "mesa_lib/pretrained/test_gguf.py::test_a_file_that_ends_early_is_refused",
     ),
     Mutant(
-        "symbols are compared in their own short type",
-        "pretrained/decoder.py",
-        "numbers = symbols.long()",
-        "numbers = symbols",
-        "mesa_lib/pretrained/test_decoder.py::test_symbols_may_be_integers_of_any_size",
-    ),
-    Mutant(
         "tensors are aligned as in most files, whatever a file says",
         "pretrained/gguf.py",
         'alignment = settings.get("general.alignment", 32)',
@@ -1234,9 +1227,30 @@ MUTANTS = [
     Mutant(
         "a damaged checkpoint is believed",
         "experiments/files.py",
-        'if header.get("digest") != _digest(tensors):',
+        'if header.get("digest") != _digest(tensors, header):',
         'if header.get("digest") is None:',
         "mesa_lib/experiments/test_runs.py::test_a_checkpoint_with_one_flipped_bit_is_refused",
+    ),
+    Mutant(
+        "a checkpoint's step is not vouched for",
+        "experiments/files.py",
+        "hashlib.sha256(json.dumps(said, sort_keys=True).encode())",
+        "hashlib.sha256(str(len(said)).encode())",
+        "mesa_lib/experiments/test_runs.py::test_a_checkpoint_with_another_header_is_refused",
+    ),
+    Mutant(
+        "a folder is written before it is looked at",
+        "experiments/plans.py",
+        "_new_description(plan)  # before",
+        "pass  # before",
+        "mesa_lib/experiments/test_runs.py::test_a_refused_folder_is_left_as_it_was",
+    ),
+    Mutant(
+        "damaged parameters are found when all is trained",
+        "experiments/plans.py",
+        '_last_parameters(plan.folder / part / f"seed-{seed}.json")',
+        "assert part",
+        "mesa_lib/experiments/test_runs.py::test_damaged_parameters_are_refused_before_others_are_trained",
     ),
     Mutant(
         "the checkpoint of another seed is believed",

@@ -1,8 +1,10 @@
 """The command line: what it prints, draws and refuses."""
 
 import json
+import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -94,6 +96,9 @@ def test_overrides_reach_the_run_and_its_description(tmp_path):
     [
         (["figure-9"], "mesa: experiment: there is no 'figure-9'; near it: figure-"),
         (["figure-2", "--scale", "huge"], "mesa: --scale: expected one of 'paper', 'book', 'smoke' for figure-2, got"),
+        (["figure-2", "--scale", ""], "mesa: --scale: expected one of 'paper', 'book', 'smoke' for figure-2, got ''"),
+        (["figure-2", "--seeds", "99999999999"], "mesa: --seeds: expected at most 10000, got 99999999999"),
+        (["figure-2", "--set", f"clip_norm={10**400}"], "mesa: --set training.clip_norm=1000"),
         (["figure-2", "--set", "num_step=3"], "mesa: --set num_step=3: there is no setting 'num_step'; near it: train"),
         (["figure-2", "--set", "num_steps=few"], "mesa: --set training.num_steps=few: expected an integer, got 'few'"),
         (["figure-2", "--checkpoint-seconds", "90"], "mesa: checkpoint seconds: expected at most 60, got 90"),
@@ -123,6 +128,10 @@ def test_a_command_that_cannot_be_read_is_refused(arguments, message, capsys):
 
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path, capsys):
+    assert main(["show", str(tmp_path / "nowhere")]) == 1
+    assert "nowhere: expected the folder of a run, got no folder" in capsys.readouterr().err
+    assert main(["show", str(tmp_path / ("long" * 100))]) == 1
+    assert "mesa: [Errno " in capsys.readouterr().err
     assert main(["show", str(tmp_path)]) == 1
     assert "expected the folder of a run, got one without run.json" in capsys.readouterr().err
     (tmp_path / "run.json").write_text('{"format": 7}')
@@ -150,6 +159,46 @@ def test_an_interrupt_says_how_to_go_on(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("mesa_lib.experiments.parallel.run_job", interrupted)
     assert run(tmp_path / "run", "figure-2") == 130
     assert "mesa: stopped; the same command goes on from the last checkpoint" in capsys.readouterr().err
+
+
+def unread(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    """The exit code of the program where nobody reads what it prints."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as file, monkeypatch.context() as patched:
+        patched.setattr(sys, "stdout", file)
+        return main(arguments)
+
+
+def test_an_output_that_nobody_reads_ends_the_program_without_a_traceback(tmp_path, capsys, monkeypatch):
+    assert unread(monkeypatch, "list") == 141
+    assert capsys.readouterr().err == ""
+    folder = str(tmp_path / "run")
+    assert unread(monkeypatch, "run", "figure-2", "--scale", "smoke", "--out", folder) == 141
+    assert capsys.readouterr().err.startswith("mesa: stopped, as nobody reads what is printed; the same command goes")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_an_output_that_is_full_is_said_in_words(capsys, monkeypatch):
+    with Path("/dev/full").open("w") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        assert main(["list"]) == 1
+    assert "mesa: [Errno 28]" in capsys.readouterr().err
+
+
+def test_a_picture_that_cannot_be_written_is_said_in_words(tmp_path, capsys):
+    run(tmp_path / "run", "figure-2", "--seeds", "1")
+    (tmp_path / "run" / "figure.png").mkdir()
+    assert main(["show", str(tmp_path / "run")]) == 1
+    assert "figure.png: cannot be written, a folder has this name" in capsys.readouterr().err
+
+
+def test_no_more_processes_are_started_than_there_are_trainings(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr("joblib.parallel_config", lambda **given: asked.append(given["n_jobs"]) or nullcontext())
+    monkeypatch.setattr("joblib.Parallel", lambda **_: lambda calls: ())
+    assert run(tmp_path / "run", "figure-2", "--jobs", "100000") == 1
+    assert asked == [2]
 
 
 def test_without_joblib_or_dask_their_options_say_what_to_install(tmp_path, capsys, monkeypatch):

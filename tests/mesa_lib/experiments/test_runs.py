@@ -15,6 +15,7 @@ from mesa_lib.experiments import Job, Plan, RunError, SettingError, experiment, 
 from mesa_lib.experiments.files import json_bytes, read_checkpoint, write_checkpoint, write_whole
 from mesa_lib.experiments.measures import measure
 from mesa_lib.experiments.settings import as_plain
+from mesa_lib.experiments.showing import read_run
 
 FIGURE_2 = experiment("figure-2")
 
@@ -185,6 +186,24 @@ def test_a_checkpoint_with_one_flipped_bit_is_refused(stopped):
     refused_checkpoint(stopped, "expected the numbers that were written, got others: the file is damaged")
 
 
+@pytest.mark.parametrize("change", [("step", 3), ("sessions", 3), ("processor_seconds", "long"), ("step", None)])
+def test_a_checkpoint_with_another_header_is_refused(stopped, change):
+    """A wrong step would go on with the right numbers, and end with wrong ones."""
+    with safe_open(stopped.checkpoint, framework="pt") as file:
+        header = json.loads(file.metadata()["mesa checkpoint"])
+    changed = json.dumps(header | dict([change]))
+    save_file(load_file(stopped.checkpoint), stopped.checkpoint, metadata={"mesa checkpoint": changed})
+    refused_checkpoint(stopped, "expected the numbers that were written, got others: the file is damaged")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [("{", "damaged or cut-off file"), ("[1]", "of another program"), ("null", "of another")]
+)
+def test_a_checkpoint_whose_header_is_no_description_is_refused(stopped, text, message):
+    save_file(load_file(stopped.checkpoint), stopped.checkpoint, metadata={"mesa checkpoint": text})
+    refused_checkpoint(stopped, message)
+
+
 def test_the_tensors_of_another_program_are_refused(stopped):
     save_file({"weight": torch.zeros(3)}, stopped.checkpoint)
     refused_checkpoint(stopped, "expected a checkpoint, got tensors of another program")
@@ -237,6 +256,84 @@ def test_a_folder_with_another_run_or_something_else_is_refused(tmp_path):
     ended(plan(tmp_path / "garg", "garg-networks", part="frozen-1"))
     with pytest.raises(RunError, match=r"seeds are trained together, \[0, 1\]; it cannot have others, \[0, 1, 2\]"):
         ended(plan(tmp_path / "garg", "garg-networks", part="frozen-1", seeds=(0, 1, 2)))
+
+
+def test_a_refused_folder_is_left_as_it_was(tmp_path):
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters" / "love.txt").write_text("dear")
+    ended(plan(tmp_path / "run", seeds=(0,)))
+    for folder in (tmp_path / "letters", tmp_path / "run"):
+        before = sorted(folder.rglob("*"))
+        with pytest.raises(RunError):
+            ended(plan(folder, "figure-5", seeds=(0,)))
+        assert sorted(folder.rglob("*")) == before
+
+
+def refused_result(folder: Path, path: Path, message: str) -> None:
+    with pytest.raises(RunError) as caught:
+        ended(plan(folder, seeds=(0, 1)))
+    assert f"{path}: {message}" in str(caught.value)
+    assert str(caught.value).endswith("delete seed-0.json and run again to train this seed afresh")
+    assert not (path.parent / "seed-1.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"format": 1', "[" * 100_000, "expected a JSON file of a run, got something else or a part of one"),
+        ('"results"', '"others"', "expected a dict under 'results', got nothing"),
+        ('"steps"', '"leaps"', "expected steps, curves and final numbers under 'results', got others"),
+        ('"steps": [', '"steps": [0,', "expected one number a recorded step in each curve, got others"),
+        ('"loss"', '"gain"', "expected 'loss' among the curves and the final numbers, got none"),
+        ('_seconds": ', '_seconds": null, "x": ', "expected numbers, got None"),
+    ],
+)
+def test_a_damaged_result_is_refused_before_others_are_trained(tmp_path, old, new, message):
+    ended(plan(tmp_path, seeds=(0,)))
+    path = tmp_path / "one-layer" / "seed-0.json"
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+    refused_result(tmp_path, path, message)
+
+
+def test_damaged_parameters_are_refused_before_others_are_trained(tmp_path):
+    ended(plan(tmp_path, seeds=(0,)))
+    path = tmp_path / "one-layer" / "seed-0.safetensors"
+    path.write_bytes(path.read_bytes()[:100])
+    refused_result(tmp_path, path, "expected tensors, got a damaged or cut-off file")
+    save_file({"weight": torch.zeros(2)}, path)
+    refused_result(tmp_path, path, "expected the parameters at 3 recorded steps, got others")
+    path.unlink()
+    refused_result(tmp_path, path, "cannot be read, No such file or directory")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"made_by": None}, "expected a dict under 'made_by', got NoneType"),
+        ({"settings": []}, "expected a dict under 'settings', got list"),
+        ({"seeds": [0, "1"]}, "seeds: expected integers, got '1' of type str"),
+        ({"seeds": []}, "seeds: expected at least one seed"),
+    ],
+)
+def test_a_damaged_description_of_a_run_is_refused(tmp_path, change, message):
+    path = tmp_path / "run.json"
+    whole = {**plan(tmp_path).description, "format": 1, "seeds": [0], "made_by": {}}
+    path.write_text(json.dumps(whole | change))
+    for refusing in (lambda: ended(plan(tmp_path)), lambda: read_run(tmp_path)):
+        with pytest.raises(RunError) as caught:
+            refusing()
+        assert f"{path}: {message}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "assignment",
+    ["batch_size=9999999999999", "num_tasks=9999999999999", "learning_rate=1e300", "evaluation.seed=4294967296"],
+)
+def test_sizes_and_numbers_without_room_are_refused_before_any_work(tmp_path, assignment):
+    with pytest.raises(SettingError, match="one-layer: these settings do not go together: "):
+        plan(tmp_path / "run", "figure-2", assignment)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_theory_cannot_answer_is_refused_before_any_work(tmp_path):

@@ -96,4 +96,8 @@ def test_a_head_that_reads_what_it_writes_is_aligned(draw):
 def test_heads_that_do_nothing_are_refused(layer, refused):
     silent = AttentionWeights(layer.w_k, layer.w_q, layer.w_v, torch.zeros_like(layer.w_p))
     refused(lambda: head_invariants(silent), ValueError, "weights: expected a W_KQ and a W_PV other than zero")
+    quarter_turn = torch.tensor([[[0.0, 1.0], [-1.0, 0.0]]])
+    eye = torch.eye(2)[None]
+    turning = AttentionWeights(eye, quarter_turn, eye, eye)
+    refused(lambda: head_invariants(turning), ValueError, "weights: expected a W_KQ that is not antisymmetric")
     refused(lambda: head_invariants(layer.w_k), TypeError, "weights: expected AttentionWeights")

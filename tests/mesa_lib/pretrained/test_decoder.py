@@ -54,6 +54,7 @@ def test_scores_know_distances_only(draw):
 def test_what_cannot_be_rotated_is_refused(draw, refused):
     refused(lambda: rotate_pairs(draw(2, 3), 1e4), ValueError, "vectors: expected an even number of entries, got 3")
     refused(lambda: rotate_pairs(draw(2, 4), 0.0), ValueError, "base: expected a number > 0")
+    refused(lambda: rotate_pairs(draw(2, 4), 1e4, start=0.5), TypeError, "start: expected an integer >= 0, got 0.5")
 
 
 def test_heads_read_as_torch_says(decoder, prompts):
@@ -150,12 +151,27 @@ def test_a_split_needs_two_sides(draw, refused):
     refused(lambda: split_attention(reading.keys, everything), TypeError, "reading: expected HeadReading")
 
 
+def test_queries_keys_and_values_of_different_shapes_are_refused(draw, refused):
+    one = draw(1, 1, 3, 2)
+    refused(lambda: HeadReading(one[0], one, one), ValueError, "HeadReading.queries: expected at least 4 axes")
+    for name, parts in {"keys": (one, one[:, :, 1:], one), "values": (one, one, one[:, :, 1:])}.items():
+        refused(lambda p=parts: HeadReading(*p), ValueError, f"HeadReading.{name}: expected a shape that ends in (1, 1")
+
+
+@pytest.mark.parametrize("kind", [torch.int8, torch.int16, torch.int32])
+def test_symbols_may_be_integers_of_any_size(decoder, prompts, kind):
+    embedding = torch.cat([decoder.embedding] * 30)  # more symbols than the short types can count
+    large = Decoder(embedding, decoder.blocks, decoder.final_gain, decoder.rotation_base, decoder.epsilon)
+    assert torch.equal(large.logits(prompts.to(kind)), large.logits(prompts))
+
+
 def test_prompts_that_are_none_are_refused(decoder, prompts, refused):
     refused(lambda: decoder.logits(prompts[0]), ValueError, "symbols: expected shape (task, context), got (8,)")
     refused(lambda: decoder.logits(prompts + 5), ValueError, "symbols: expected numbers from 0 to 10")
     refused(
         lambda: decoder.readings(prompts.double()), TypeError, "symbols: expected integers, got dtype torch.float64"
     )
+    refused(lambda: decoder.logits(prompts.tolist()), TypeError, "symbols: expected a tensor, got list")
     refused(lambda: decoder.predict(prompts[:, :0]), ValueError, "symbols: expected shape (task, context), got (3, 0)")
 
 

@@ -82,3 +82,12 @@ def test_other_kinds_of_tensors_are_refused(tmp_path):
     path = written(tmp_path / "a.gguf", tensors=[("t", (32,), 2, bytes(18))])
     with pytest.raises(ValueError, match=r"path: expected tensors of the kinds \[0, 3, 8\], got 2 for t"):
         read_gguf(path)
+
+
+@pytest.mark.parametrize("kept", [4, 10, 30, 50, 60, 90, 110])
+def test_a_file_that_ends_early_is_refused(kept, tmp_path):
+    path = written(tmp_path / "a.gguf", [("name", 8, text("value"))], [("t", (32,), 8, bytes(34))])
+    whole = path.read_bytes()
+    path.write_bytes(whole[:kept])
+    with pytest.raises(ValueError, match=rf"path: expected a whole file, but a\.gguf ends after {kept} bytes"):
+        read_gguf(path)

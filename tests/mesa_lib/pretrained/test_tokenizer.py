@@ -48,6 +48,12 @@ def test_what_is_cut_is_put_together_again(text):
     assert tokenizer.decode(tokenizer.encode(text)) == text
 
 
+@pytest.mark.parametrize("number", [-1, len(SYMBOLS)])
+def test_numbers_of_no_symbol_are_refused(tokenizer, number):
+    with pytest.raises(IndexError, match=f"numbers: expected numbers from 0 to 261, got {number}"):
+        tokenizer.decode([number])
+
+
 def test_other_texts_are_refused(tokenizer, refused):
     refused(lambda: tokenizer.encode("Zürich"), ValueError, "text: expected ASCII letters only")
     refused(lambda: tokenizer.encode(3), TypeError, "text: expected a string, got int")

@@ -2,6 +2,7 @@
 
 import pytest
 
+from mesa_lib.results import benchmark
 from tools import bench_pages
 from tools.toc import read_pages
 
@@ -47,3 +48,10 @@ def test_what_cannot_be_measured_is_refused(capsys, arguments, message):
     with pytest.raises(SystemExit):
         bench_pages.main(arguments)
     assert message in capsys.readouterr().err
+
+
+def test_the_committed_record_has_every_page_and_meets_the_aims():
+    pages = benchmark()["pages"]["pages"]
+    assert len(pages) == len(read_pages())
+    for name, times in pages.items():
+        assert all(milliseconds < bench_pages.AIMS[what] for what, milliseconds in times.items()), name

@@ -13,19 +13,15 @@ The aims are 1,000, 1,500 and 16 milliseconds; the tests of the site fail at thr
 """
 
 import argparse
-import functools
-import http.server
 import statistics
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Browser
 from tqdm import tqdm
 
-from tools.browser import chromium_or_exit, running
+from tools.browser import chromium_or_exit, running, served
 from tools.toc import ROOT, read_pages
 
 AIMS = {"first_paint": 1000, "alive": 1500, "frame": 16}
@@ -49,23 +45,6 @@ FRAME_TIMES = """async (widget) => {
   return times;
 }"""
 """The milliseconds of 30 moves of an element's first slider."""
-
-
-class _Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *args: object) -> None:
-        """Say nothing: the table is the output."""
-
-
-@contextmanager
-def served(site: Path) -> Iterator[str]:
-    """The address of a folder on a server of its own."""
-    handler = functools.partial(_Quiet, directory=str(site))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
-        thread.join()
 
 
 def visit(browser: Browser, address: str) -> dict[str, float]:

@@ -1,9 +1,14 @@
-"""A Chromium of the system, driven by Playwright: for tests of the pages, and for what is measured and drawn there."""
+"""A Chromium of the system, driven by Playwright, and a server for what it opens."""
 
+import functools
+import http.server
 import os
 import shutil
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 from playwright.sync_api import Browser, sync_playwright
 
@@ -31,3 +36,31 @@ def chromium_or_exit() -> str:
     if (path := find_chromium()) is None:
         raise SystemExit(MISSING)
     return path
+
+
+class _Handler(http.server.SimpleHTTPRequestHandler):
+    """Serves a folder below an address, and nothing above it."""
+
+    def __init__(self, *args: Any, below: str, **kwargs: Any) -> None:
+        self.below = below
+        super().__init__(*args, **kwargs)
+
+    def translate_path(self, path: str) -> str:
+        """The file behind a path; no file at all for one outside the folder."""
+        inside = path.removeprefix(self.below)
+        return super().translate_path("/" + inside) if inside != path else "/nowhere"
+
+    def log_message(self, *args: object) -> None:
+        """Say nothing: who asked reports what went wrong."""
+
+
+@contextmanager
+def served(site: Path, below: str = "/") -> Iterator[str]:
+    """The address of a folder on a server of its own on this machine; `below` starts and ends with a slash."""
+    handler = functools.partial(_Handler, directory=str(site), below=below)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}{below}"
+        server.shutdown()
+        thread.join()

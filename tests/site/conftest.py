@@ -1,13 +1,10 @@
 """What the tests of the site share: the book built once, a server for it, and somebody who reads it in a browser."""
 
-import functools
-import http.server
 import os
 import re
 import shutil
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +13,7 @@ from filelock import FileLock
 from playwright.sync_api import Browser
 
 from tests.site.reader import Reader
+from tools.browser import served
 from tools.toc import ROOT
 
 # What a build reads; copied, so that a build under test and a reader's own do not meet in _build.
@@ -56,28 +54,11 @@ def build(source: Path) -> None:
     (source / "built").write_text(str(built.returncode))
 
 
-class Handler(http.server.SimpleHTTPRequestHandler):
-    """Serves a folder below `SUB_PATH`, and nothing above it."""
-
-    def translate_path(self, path: str) -> str:
-        """The file behind a path; no file at all for one outside the site."""
-        inside = path.removeprefix(SUB_PATH)
-        return super().translate_path("/" + inside) if inside != path else "/nowhere"
-
-    def log_message(self, *args: object) -> None:
-        """Say nothing: the tests report what went wrong."""
-
-
 @pytest.fixture(scope="session")
 def address(site: Path) -> Iterator[str]:
     """The address of the site on a local server."""
-    handler = functools.partial(Handler, directory=str(site))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}{SUB_PATH}"
-        server.shutdown()
-        thread.join()
+    with served(site, SUB_PATH) as found:
+        yield found
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import pytest
 
 from mesa_lib.results import benchmark
 from tools import bench_pages
+from tools.browser import served
 from tools.toc import read_pages
 
 PAGE = "<!doctype html><html><head><title>T</title></head><body>{}</body></html>"
@@ -19,7 +20,7 @@ WIDGET = """<div class="mesa-widget"><input type="range" min="0" max="1"></div>
 
 def test_a_page_with_a_widget_has_three_times_and_a_slow_frame_is_seen(chromium, tmp_path):
     (tmp_path / "page.html").write_text(PAGE.format("Words." + WIDGET))
-    with bench_pages.served(tmp_path) as address:
+    with served(tmp_path) as address:
         times = bench_pages.measure(chromium, address + "page.html", visits=1)
     assert set(times) == {"first_paint", "alive", "frame"}
     assert 25 <= times["frame"] < 500
@@ -28,7 +29,7 @@ def test_a_page_with_a_widget_has_three_times_and_a_slow_frame_is_seen(chromium,
 
 def test_a_page_without_a_widget_has_one_time(chromium, tmp_path):
     (tmp_path / "page.html").write_text(PAGE.format("Words."))
-    with bench_pages.served(tmp_path) as address:
+    with served(tmp_path) as address:
         assert set(bench_pages.visit(chromium, address + "page.html")) == {"first_paint"}
 
 

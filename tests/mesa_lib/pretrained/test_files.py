@@ -3,6 +3,7 @@
 import sys
 
 import pytest
+import tomllib
 
 from mesa_lib import WeightsNotInstalledError, minilm_attention, smollm2
 from mesa_lib.pretrained.files import APART, PINS, weight_file
@@ -44,3 +45,8 @@ def test_without_the_weights_the_loader_says_so_and_stops(load, pin, nothing_ins
 def test_the_messages_name_the_versions_that_are_pinned():
     lines = (ROOT / "requirements-weights.txt").read_text(encoding="utf-8").splitlines()
     assert {line for line in lines if line and not line.startswith("#")} == set(PINS.values())
+
+
+def test_the_extra_for_the_weights_names_the_same_versions():
+    about = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert set(about["project"]["optional-dependencies"]["weights"]) == set(PINS.values())

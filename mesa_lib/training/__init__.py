@@ -6,6 +6,7 @@ from mesa_lib.training.losses import (
     clamped_query_loss,
     expected_query_loss,
     expected_task_losses,
+    geman_mcclure_query_loss,
     sampled_query_loss,
 )
 from mesa_lib.training.trainer import TrainingRun, TrainingSettings, clip_members, paper_settings, train
@@ -19,6 +20,7 @@ __all__ = [
     "clip_members",
     "expected_query_loss",
     "expected_task_losses",
+    "geman_mcclure_query_loss",
     "paper_settings",
     "sampled_query_loss",
     "train",

@@ -153,3 +153,41 @@ def clamped_query_loss(cap: float) -> Loss:
         return torch.nan_to_num(losses, nan=ceiling).clamp(max=ceiling).mean(-1)
 
     return loss
+
+
+def geman_mcclure_query_loss(scale: float) -> Loss:
+    """The mean over tasks of l / (1 + l / scale), with l as in `expected_task_losses`: the loss of Geman and McClure.
+
+    It is l for a task that loses little, and at most `scale` for one that loses much: a task counts in the gradient
+    with the weight 1 / (1 + l / scale)^2. `clamped_query_loss` keeps the few tasks that lose all from ruling a step;
+    this one keeps the few that lose most from ruling it. In the mean over tasks these are the same few of every batch
+    that a deep network can do little about, and their noise sets how small the steps must be. Unlike with a cap no task
+    is without a gradient, so that training can begin whatever the scale.
+
+    Geman and McClure, "Statistical methods for tomographic image reconstruction" (1987), as commonly cited: of an error
+    e it is e^2 / (e^2 + s^2), up to a factor; here e^2 / 2 = l and s^2 = 2 scale.
+
+    Args:
+        scale: half-MSE; the loss of a task whose weight in the gradient is a quarter.
+
+    Returns:
+        A Loss, in half-MSE. A task whose loss is not a finite number counts as `scale`.
+
+    Raises:
+        TypeError, ValueError: `scale` is not a positive finite number. The Loss itself refuses what
+            `expected_task_losses` refuses.
+
+    Example:
+        >>> network = mesa.FreeTransformer([layer])
+        >>> losses = mesa.expected_task_losses(network, batch, tasks)
+        >>> saturated = mesa.geman_mcclure_query_loss(scale=0.1)(network, batch, tasks)
+        >>> torch.allclose(saturated, (losses / (1 + losses / 0.1)).mean(-1))
+        True
+    """
+    limit = positive_number("scale", scale)
+
+    def loss(learner: Learner, batch: TaskBatch, tasks: Tasks) -> Float[Tensor, "*ensemble"]:
+        losses = expected_task_losses(learner, batch, tasks)
+        return torch.nan_to_num(losses / (1 + losses / limit), nan=limit).mean(-1)  # infinity over infinity: the limit
+
+    return loss

@@ -181,8 +181,8 @@ CLAIM_BREAKS = [
         "DEEP-GDPP",
         "the second layer sees the context as the first one did",
         "networks/transformer.py",
-        "moment = move @ moment @ move.mT",
-        "moment = 1 * moment",
+        "moments.append(_moved_moment(w_pv, w_kq, moments[-1]))",
+        "moments.append(moments[-1])",
     ),
     ClaimBreak(
         "C3",
@@ -440,8 +440,8 @@ CLAIM_BREAKS = [
         "MESA-DEF",
         "the layer climbs",
         "networks/transformer.py",
-        "return -query_map[..., x_dim:, :] - _y_update(layers[-1], moment, query_map)",
-        "return -query_map[..., x_dim:, :] + _y_update(layers[-1], moment, query_map)",
+        "rows = rows + _rows_of_fast_weights(",
+        "rows = rows - _rows_of_fast_weights(",
     ),
     ClaimBreak(
         "MESA-WORD",
@@ -510,8 +510,8 @@ CLAIM_BREAKS = [
         "IMPLICIT-MODEL",
         "the implicit weights miss a hundredth of what a layer writes",
         "networks/transformer.py",
-        "to_y = (weights.w_p[..., x_dim:, :] @ weights.w_v).unsqueeze(-4)",
-        "to_y = 0.99 * (weights.w_p[..., x_dim:, :] @ weights.w_v).unsqueeze(-4)",
+        "rows = rows + _rows_of_fast_weights(",
+        "rows = rows + 0.99 * _rows_of_fast_weights(",
     ),
     ClaimBreak(
         "PRODUCT",

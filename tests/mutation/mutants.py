@@ -66,15 +66,15 @@ MUTANTS = [
     Mutant(
         "the moment is moved by the transposed layer",
         "networks/transformer.py",
-        "moment = move @ moment @ move.mT",
-        "moment = move.mT @ moment @ move",
+        "return moved + moved @ fast_weights.mT",
+        "return moved + moved @ fast_weights",
         "laws/test_second_moments.py::test_predictions_from_moments_are_those_from_tokens",
     ),
     Mutant(
         "the moment stays that of the first layer",
         "networks/transformer.py",
-        "moment = move @ moment @ move.mT",
-        "moment = 1 * moment",
+        "moments.append(_moved_moment(w_pv, w_kq, moments[-1]))",
+        "moments.append(moments[-1])",
         "propositions/test_proposition_1.py::test_a_stack_of_layers_is_as_many_gradient_steps",
     ),
     Mutant(
@@ -469,6 +469,20 @@ MUTANTS = [
         "mesa_lib/test_comparison.py::test_a_summary_has_the_median_the_capped_mean_and_the_share_that_diverges",
     ),
     Mutant(
+        "a robust loss lets every task count alike",
+        "training/losses.py",
+        "losses / (1 + losses / limit)",
+        "losses / (1 + losses.mean() / limit)",
+        "mesa_lib/training/test_losses.py::test_the_loss_of_geman_and_mcclure_is_e2_over_e2_plus_s2_of_the_root_error",
+    ),
+    Mutant(
+        "rows of fast weights are applied from the first layer to the last",
+        "networks/transformer.py",
+        "zip(reversed(products), reversed(moments), strict=True)",
+        "zip(products, moments, strict=True)",
+        "mesa_lib/networks/test_transformer.py::test_moments_of_each_layer_are_those_of_the_moved_tokens",
+    ),
+    Mutant(
         "a clamped task keeps its gradient",
         "training/losses.py",
         "torch.nan_to_num(losses, nan=ceiling).clamp(max=ceiling)",
@@ -487,7 +501,7 @@ MUTANTS = [
         "one lost member stops its company",
         "training/trainer.py",
         "gradient.masked_fill_(~usable.view(axes), 0)",
-        "gradient.masked_fill_(~usable.all(), 0)",
+        "gradient.zero_()",
         "mesa_lib/training/test_trainer.py::"
         "test_a_member_without_a_usable_gradient_goes_on_as_adam_does_on_zero_and_as_it_would_alone",
     ),
@@ -1212,7 +1226,7 @@ MUTANTS = [
     ),
     Mutant(
         "sine waves are trained with another clip",
-        "experiments/catalogue.py",
+        "experiments/catalogue/past_linear.py",
         "clip_norm=100.0",
         "clip_norm=10.0",
         "mesa_lib/experiments/test_settings.py::test_the_papers_scale_is_that_of_the_released_code",
@@ -1300,5 +1314,41 @@ MUTANTS = [
         "for curve in part.losses.double().unbind(-1):",
         "for curve in part.losses.double().unbind(-1)[:1]:",
         "mesa_lib/figures/test_experiments.py::test_losses_by_part_draw_one_panel_a_part_and_one_line_a_seed",
+    ),
+    Mutant(
+        "a training that goes on forgets its last loss",
+        "experiments/running.py",
+        'self.note(int(state.tensors["records/step"][-1]), state.tensors["records/loss"][-1])',
+        "assert state",
+        "mesa_lib/experiments/test_runs.py::test_a_training_that_goes_on_says_the_loss_that_was_recorded_last",
+    ),
+    Mutant(
+        "a folder is made for a scheduler that is not there",
+        "experiments/plans.py",
+        'check_backend(positive_integer("--jobs", workers), scheduler)\n    prepare(plan)',
+        'prepare(plan)\n    check_backend(positive_integer("--jobs", workers), scheduler)',
+        "mesa_lib/experiments/test_command_line.py::test_an_address_where_nobody_listens_is_refused_at_once_and_before_any_file"
+        "[nowhere-expected a host and a port, as in tcp://HOST:8786]",
+    ),
+    Mutant(
+        "looped layers that clip their tokens are trained apart",
+        "experiments/networks.py",
+        'setattr(network, f"{name}_{layer}", getattr(network, f"{name}_0"))',
+        'getattr(network, f"{name}_0")',
+        "mesa_lib/experiments/test_settings.py::test_clipped_tokens_may_be_looped",
+    ),
+    Mutant(
+        "scores by place see the whole token",
+        "experiments/networks.py",
+        "slice(width, size)",
+        "slice(0, size)",
+        "mesa_lib/experiments/test_settings.py::test_scores_by_place_do_not_see_what_stands_there",
+    ),
+    Mutant(
+        "the fit of GD++ starts elsewhere",
+        "experiments/catalogue/depth.py",
+        "gamma=0.08601",
+        "gamma=0.8601",
+        "mesa_lib/experiments/test_settings.py::test_the_papers_scale_is_that_of_the_released_code",
     ),
 ]

@@ -15,6 +15,7 @@ from mesa_lib import (
     clamped_query_loss,
     expected_query_loss,
     expected_task_losses,
+    geman_mcclure_query_loss,
     gradient_descent_learner,
     least_squares,
     random_weights,
@@ -70,8 +71,8 @@ def test_a_loss_falls_on_the_ensemble_axis_of_learner_or_batch(ensemble, draw_ba
     plain = gradient_descent_learner(0.5)
     assert sampled_query_loss(plain, batch).shape == ()
     assert expected_query_loss(plain, batch.expand(3), TASKS).shape == (3,)
-    assert torch.equal(
-        expected_query_loss(ensemble, batch.expand(2), TASKS), expected_query_loss(ensemble, batch, TASKS)
+    torch.testing.assert_close(
+        expected_query_loss(ensemble, batch.expand(2), TASKS), expected_query_loss(ensemble, batch, TASKS), **TIGHT
     )
 
 
@@ -159,3 +160,35 @@ def test_expected_losses_are_for_linear_tasks_and_say_so(refused):
     message = "tasks: expected LinearTasks, got SineTasks; use sampled_query_loss"
     refused(lambda: expected_query_loss(gradient_descent_learner(0.1), batch, waves), TypeError, message)
     assert sampled_query_loss(gradient_descent_learner(0.1), batch, waves).shape == ()
+
+
+def test_the_loss_of_geman_and_mcclure_is_e2_over_e2_plus_s2_of_the_root_error(ensemble, draw_batch):
+    batch, scale = draw_batch(), 0.3
+    squares = 2 * expected_task_losses(ensemble, batch, TASKS).detach()  # e^2, as half-MSE is e^2 / 2
+    as_published = scale * squares / (squares + 2 * scale)
+    torch.testing.assert_close(geman_mcclure_query_loss(scale)(ensemble, batch, TASKS), as_published.mean(-1), **TIGHT)
+
+
+def test_a_task_weighs_less_in_the_gradient_the_more_it_loses(ensemble, draw_batch):
+    batch, parameters, scale = draw_batch(), list(ensemble.parameters()), 0.3
+    losses = expected_task_losses(ensemble, batch, TASKS)
+    weights = (1 + losses.detach() / scale) ** -2
+    expected = torch.autograd.grad((weights * losses).mean(-1).sum(), parameters)
+    got = torch.autograd.grad(geman_mcclure_query_loss(scale)(ensemble, batch, TASKS).sum(), parameters)
+    for one, other in zip(got, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-14)
+
+
+def test_a_loss_that_is_not_finite_counts_as_the_scale(draw_batch):
+    batch = draw_batch()
+    lost = torch.zeros_like(batch.teacher)
+    lost[0], lost[1] = float("nan"), float("inf")
+    learner = FittedLinearModel(lambda given: lost)
+    few = expected_task_losses(FittedLinearModel(lambda given: torch.zeros_like(lost)), batch, TASKS)[2:]
+    expected = (0.5 + 0.5 + (few / (1 + few / 0.5)).sum()) / len(batch.teacher)
+    torch.testing.assert_close(geman_mcclure_query_loss(0.5)(learner, batch, TASKS), expected)
+
+
+def test_a_scale_that_is_no_positive_number_is_refused(refused):
+    refused(lambda: geman_mcclure_query_loss(0.0), ValueError, "scale: expected a number > 0, got 0.0")
+    refused(lambda: geman_mcclure_query_loss(float("inf")), ValueError, "scale: expected a finite number, got inf")

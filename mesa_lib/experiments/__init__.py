@@ -6,20 +6,18 @@
 
 from mesa_lib.experiments.catalogue import EXPERIMENTS, SCALES, Experiment, Published, experiment
 from mesa_lib.experiments.files import RunError
-from mesa_lib.experiments.plans import Plan, run_all
-from mesa_lib.experiments.running import Job, run_job
-from mesa_lib.experiments.settings import (
+from mesa_lib.experiments.networks import (
     AttentionNetwork,
     CopyingNetwork,
-    Evaluation,
     FeatureNetwork,
     FeatureStep,
-    Objective,
+    GDPlusPlusNetwork,
     ResidualNetwork,
     SettingError,
-    Settings,
-    override,
 )
+from mesa_lib.experiments.plans import Plan, run_all
+from mesa_lib.experiments.running import Job, run_job
+from mesa_lib.experiments.settings import Evaluation, Objective, Settings, override
 from mesa_lib.experiments.showing import show, table
 
 __all__ = [
@@ -31,6 +29,7 @@ __all__ = [
     "Experiment",
     "FeatureNetwork",
     "FeatureStep",
+    "GDPlusPlusNetwork",
     "Job",
     "Objective",
     "Plan",

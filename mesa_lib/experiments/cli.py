@@ -71,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     verb.add_argument("name", help="an experiment, see `list`")
     verb.add_argument("--scale", default=None, help="paper (as the released code has it), book (the default) or smoke")
     verb.add_argument("--seeds", type=_count, default=None, metavar="N", help="the seeds 0 to N - 1")
-    verb.add_argument("--out", type=Path, default=None, metavar="DIR", help="the folder, results/NAME-SCALE by default")
+    verb.add_argument("--out", type=_folder, default=None, metavar="DIR", help="the folder, else results/NAME-SCALE")
     verb.add_argument("--set", nargs="+", default=[], action="extend", metavar="key=value", dest="assignments",
                       help="change settings, see `list NAME`; PART:key=value for one part")  # fmt: skip
     verb.add_argument("--jobs", type=_count, default=1, metavar="N", help="processes on this machine")
@@ -95,6 +95,12 @@ def _count(text: str) -> int:
     if count < 1:
         raise argparse.ArgumentTypeError(f"expected a positive integer, got {text!r}")
     return count
+
+
+def _folder(text: str) -> Path:
+    if not text.strip():
+        raise argparse.ArgumentTypeError(f"expected the path of a folder, got {text!r}")  # as of an unset variable
+    return Path(text)
 
 
 def _list(options: argparse.Namespace) -> int:

@@ -1,6 +1,6 @@
 """What is measured on a trained network: losses on fresh tasks, likeness to explicit steps, roll-outs, copying."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any
@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from mesa_lib.algorithms import gd_plus_plus, gradient_descent_learner
 from mesa_lib.comparison import compare
-from mesa_lib.experiments.settings import AnyTasks, AttentionNetwork, CopyingNetwork, Settings
+from mesa_lib.experiments.networks import AnyTasks, AttentionNetwork, CopyingNetwork, GDPlusPlusNetwork
+from mesa_lib.experiments.settings import Settings
 from mesa_lib.learners import Learner
 from mesa_lib.networks import FreeTransformer, Looped, copying_signal
 from mesa_lib.seeding import generator
@@ -21,6 +22,8 @@ from mesa_lib.theory import (
     fit_gd_plus_plus,
     optimal_eta,
     optimal_loss,
+    optimal_preconditioner,
+    population_loss,
     sample_spectra,
     spectral_losses,
     zero_loss,
@@ -50,7 +53,7 @@ def evaluation_batch(settings: Settings) -> TaskBatch:
 def reference_schedule(settings: Settings) -> Schedule:
     """The GD++ that a network is compared with: tied for a looped network, else Chebyshev's."""
     tasks, network = settings.tasks, settings.network
-    assert isinstance(tasks, LinearTasks) and isinstance(network, AttentionNetwork)
+    assert isinstance(tasks, LinearTasks) and isinstance(network, AttentionNetwork | GDPlusPlusNetwork)
     return _best_schedule(tasks, network.num_layers, network.looped, settings.evaluation.seed)
 
 
@@ -90,13 +93,16 @@ def task_losses(settings: Settings, learner: nn.Module, batch: TaskBatch) -> Ten
     return losses
 
 
-def measure(settings: Settings, run: TrainingRun, device: str) -> tuple[Curves, Numbers]:
+def measure(
+    settings: Settings, run: TrainingRun, device: str, on_record: Callable[[int], None] | None = None
+) -> tuple[Curves, Numbers]:
     """Everything that an experiment reports of a trained ensemble.
 
     Args:
         settings: of the part.
         run: the training.
         device: where it ran.
+        on_record: called after each record with the number of records that are measured.
 
     Returns:
         Through training, name -> member -> one number a record: "loss" (mean over tasks), "median_loss", the three
@@ -125,6 +131,8 @@ def measure(settings: Settings, run: TrainingRun, device: str) -> tuple[Curves, 
         found |= _signals(settings, learner, batch)
         for member in range(members):
             note({name: value[member] for name, value in found.items()}, member)
+        if on_record is not None:
+            on_record(record + 1)
     last: Numbers = {
         "relative_loss": (losses.mean(-1) / zero).tolist(),
         "capped_loss": losses.nan_to_num(nan=zero).clamp(max=zero).mean(-1).tolist(),
@@ -166,9 +174,12 @@ def levels(settings: Settings) -> dict[str, float]:
     # For prompts of every length there is no one step size.
     if not isinstance(settings.tasks, LinearTasks) or isinstance(settings.tasks, PromptTasks):
         return {}
-    found = {"one gradient step": optimal_loss(settings.tasks)}
+    tasks = replace(settings.tasks, constant_input=False)  # a step makes no use of the constant
+    found = {"one gradient step": optimal_loss(tasks)}
+    if tasks.input_covariance is not None:
+        found["one step, times the best matrix"] = float(population_loss(tasks, optimal_preconditioner(tasks)))
     if settings.evaluation.reference == "gd++":
-        assert isinstance(settings.network, AttentionNetwork)
+        assert isinstance(settings.network, AttentionNetwork | GDPlusPlusNetwork)
         spectra = sample_spectra(settings.tasks, 4000, generator(settings.evaluation.seed, "validation tasks"))
         losses = spectral_losses(spectra, reference_schedule(settings), settings.tasks)
         text = f"GD++, {settings.network.num_layers} layers{', tied' if settings.network.looped else ''}, capped"

@@ -1,17 +1,34 @@
 """Many jobs: one after the other, in processes of this machine, or on a Dask cluster, with the same numbers."""
 
 import os
+import socket
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any
+from urllib.parse import urlsplit
 
 import torch
 
 from mesa_lib.experiments.files import RunError
 from mesa_lib.experiments.running import Job, run_job
 
-SECONDS_TO_ANSWER = 20.0
+SECONDS_TO_CONNECT = 3.0
+SECONDS_TO_ANSWER = 10.0
 _INSTALL = "it comes with `pip install 'mesa-lib[experiments]'`"
+
+
+def check_backend(workers: int = 1, scheduler: str | None = None) -> None:
+    """Refuse, before anything is written, packages that are missing and a scheduler that is not there.
+
+    Raises:
+        RunError: joblib or Dask is missing, or nobody listens at the scheduler's address.
+    """
+    if workers > 1 or scheduler is not None:
+        _imported("joblib")
+    if scheduler is not None:
+        _imported("distributed")
+        _knock(scheduler)
 
 
 def each_of(jobs: Sequence[Job], workers: int = 1, scheduler: str | None = None) -> Iterator[tuple[Job, str]]:
@@ -73,10 +90,44 @@ def _imported(name: str) -> Any:
         raise RunError(f"{option}: needs the package {name}; {_INSTALL}") from error
 
 
-def _client(address: str) -> Any:
-    distributed = _imported("distributed")
+def _knock(address: str) -> None:
+    """Refuse an address at which nobody listens, at once: Dask would ask again and again until its time is up."""
+    scheme, _, place = address.rpartition("://")
+    if scheme not in ("", "tcp", "tls"):
+        return  # Dask knows others
     try:
-        return distributed.Client(address, set_as_default=False, timeout=SECONDS_TO_ANSWER)
-    except (OSError, ValueError, TimeoutError) as error:
-        said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        raise RunError(f"--dask: expected the address of a scheduler that answers, got {address!r} ({said})") from error
+        parts = urlsplit(f"//{place}")
+        if not parts.hostname or not parts.port:
+            raise ValueError("expected a host and a port, as in tcp://HOST:8786")
+        socket.create_connection((parts.hostname, parts.port), timeout=SECONDS_TO_CONNECT).close()
+    except (OSError, ValueError) as error:
+        raise _no_scheduler(address, error) from error
+
+
+def _client(address: str) -> Any:
+    """A client of the scheduler at an address, which may be no scheduler.
+
+    Dask waits for ever for the greeting of a program that accepts connections and says nothing, so it may wait in a
+    thread that nobody waits for.
+    """
+    distributed = _imported("distributed")
+    answers: list[Any] = []
+
+    def connect() -> None:
+        try:
+            answers.append(distributed.Client(address, set_as_default=False, timeout=SECONDS_TO_ANSWER))
+        except Exception as error:  # whatever it is, it means that there is no client
+            answers.append(error)
+
+    asking = threading.Thread(target=connect, daemon=True)
+    asking.start()
+    asking.join(1.2 * SECONDS_TO_ANSWER)
+    answer = answers[0] if answers else TimeoutError("somebody listens there, and does not answer")
+    if isinstance(answer, Exception):
+        raise _no_scheduler(address, answer) from answer
+    return answer
+
+
+def _no_scheduler(address: str, error: Exception) -> RunError:
+    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return RunError(f"--dask: expected the address of a scheduler that answers, got {address!r} ({said})")

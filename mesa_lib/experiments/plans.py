@@ -25,9 +25,10 @@ from mesa_lib.experiments.files import (
     write_whole,
 )
 from mesa_lib.experiments.measures import measure
-from mesa_lib.experiments.parallel import each_of
+from mesa_lib.experiments.networks import SettingError
+from mesa_lib.experiments.parallel import check_backend, each_of
 from mesa_lib.experiments.running import SECONDS_BETWEEN_CHECKPOINTS, Job
-from mesa_lib.experiments.settings import SettingError, Settings, as_plain
+from mesa_lib.experiments.settings import Settings, as_plain
 from mesa_lib.training import train
 from mesa_lib.validation import one_of, positive_integer, positive_number, seed_list
 
@@ -112,7 +113,10 @@ def _check_ready(part: str, settings: Settings) -> None:
         short = replace(settings, training=replace(settings.training, num_steps=1, warmup_steps=0), evaluation=judged)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the training itself will warn
-            measure(short, train(short.network.build(short.tasks, [0]), short.tasks, [0], short.training), "cpu")
+            run = train(short.network.build(short.tasks, [0]), short.tasks, [0], short.training)
+            if not all(bool(value.isfinite().all()) for value in run.snapshots[-1].values()):
+                raise ValueError("expected finite weights after one step, got others")
+            measure(short, run, "cpu")
     except (TypeError, ValueError, ArithmeticError, RuntimeError, MemoryError) as error:
         said = (str(error) or type(error).__name__).splitlines()[0]
         raise SettingError(f"{part}: these settings do not go together: {said}") from error
@@ -198,10 +202,10 @@ def run_all(plan: Plan, workers: int = 1, scheduler: str | None = None) -> Itera
         Each job as it ends, and what `run_job` says of it.
 
     Raises:
-        RunError: see `run_job`; or a worker died, or joblib or Dask is not installed.
+        RunError: see `run_job`; or a worker died, joblib or Dask is not installed, or no scheduler answers.
         TypeError, ValueError: `workers` is not a positive integer.
     """
-    positive_integer("--jobs", workers)
+    check_backend(positive_integer("--jobs", workers), scheduler)
     prepare(plan)
     yield from each_of(plan.jobs, workers, scheduler)
     if lost := [job.name for job in plan.jobs if not job.is_finished]:

@@ -132,8 +132,9 @@ def _train_and_write(job: Job) -> str:
     def keep(state: TrainingState) -> None:
         write_checkpoint(job.checkpoint, state, job.header | made_by())
 
-    run = _trained(job, state, keep)
-    through, last = measure(job.settings, run, job.device)
+    clock = _Clock(job, state)
+    run = _trained(job, state, keep, clock)
+    through, last = measure(job.settings, run, job.device, lambda count: clock.measured(count, len(run.steps)))
     for member, seed in enumerate(run.seeds):
         tensors = {name: torch.stack([one[name][member] for one in run.snapshots]).cpu() for name in run.snapshots[0]}
         # One entry: of several, safetensors would choose the order by chance.
@@ -152,10 +153,11 @@ def _train_and_write(job: Job) -> str:
     return "trained" if state is None else f"went on from step {state.step}"
 
 
-def _trained(job: Job, state: TrainingState | None, keep: Callable[[TrainingState], None]) -> TrainingRun:
+def _trained(
+    job: Job, state: TrainingState | None, keep: Callable[[TrainingState], None], clock: "_Clock"
+) -> TrainingRun:
     """The training, with checkpoints and lines of progress."""
     settings = job.settings
-    clock = _Clock(job, 0 if state is None else state.step)
     kept_at = time.monotonic()
 
     def on_step(step: int, take_down: Callable[[], TrainingState]) -> None:
@@ -165,9 +167,6 @@ def _trained(job: Job, state: TrainingState | None, keep: Callable[[TrainingStat
             kept_at = time.monotonic()
         clock.tick(step)
 
-    def on_record(step: int, losses: Tensor) -> None:
-        clock.loss, clock.loss_step = float(losses.mean()), step
-
     network = settings.network.build(settings.tasks, job.seeds)
     return train(
         network,
@@ -175,7 +174,7 @@ def _trained(job: Job, state: TrainingState | None, keep: Callable[[TrainingStat
         job.seeds,
         settings.training,
         device=job.device,
-        on_record=on_record,
+        on_record=clock.note,
         on_step=on_step,
         state=state,
     )
@@ -184,21 +183,36 @@ def _trained(job: Job, state: TrainingState | None, keep: Callable[[TrainingStat
 class _Clock:
     """A line of progress now and then, where no progress bar shows: step, loss, speed, time left."""
 
-    def __init__(self, job: Job, first: int) -> None:
-        self.job, self.first = job, first
-        self.loss, self.loss_step = float("nan"), first
+    def __init__(self, job: Job, state: TrainingState | None) -> None:
+        self.job, self.first = job, 0 if state is None else state.step
+        self.loss, self.loss_step = float("nan"), 0
+        if state is not None:
+            self.note(int(state.tensors["records/step"][-1]), state.tensors["records/loss"][-1])
         self.began = self.said = time.monotonic()
         self.silent = sys.stderr.isatty() and os.environ.get("TQDM_DISABLE", "0") in ("", "0")
 
+    def note(self, step: int, losses: Tensor) -> None:
+        self.loss, self.loss_step = float(losses.mean()), step
+
     def tick(self, step: int) -> None:
-        now = time.monotonic()
-        if self.silent or now - self.said < SECONDS_BETWEEN_LINES:
+        if self.silent or not self._due():
             return
-        self.said, total = now, self.job.settings.training.num_steps
-        speed = (step - self.first) / (now - self.began)
+        total = self.job.settings.training.num_steps
+        speed = (step - self.first) / (self.said - self.began)
         left = (total - step) / speed
         loss = f"loss {self.loss:.4g} at step {self.loss_step}"
         _say(f"{self.job.name}: step {step} of {total}, {loss}, {speed:.3g} steps/s, {left:.0f} s left")
+
+    def measured(self, count: int, total: int) -> None:
+        """What comes after the last step takes minutes where there are many records, and has no progress bar."""
+        if self._due():
+            _say(f"{self.job.name}: trained; measured {count} of {total} records")
+
+    def _due(self) -> bool:
+        now = time.monotonic()
+        due = now - self.said >= SECONDS_BETWEEN_LINES
+        self.said = now if due else self.said
+        return due
 
 
 def _say(line: str) -> None:

@@ -6,32 +6,20 @@ import types
 import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import partial
 from typing import Any, Literal
 
-from jaxtyping import Float
-from torch import Tensor, nn
-
-from mesa_lib.algorithms import MetaLearnedMLP
-from mesa_lib.features import Activation, random_mlp
-from mesa_lib.networks import (
-    AveragingTransformer,
-    FreeTransformer,
-    Looped,
-    TokenMLP,
-    Tokens,
-    TokenTransformer,
-    fourier_codes,
-    interleaved_tokens,
-    linear_attention,
-    one_hot_codes,
-    random_layers,
-    random_residual_block,
-    random_weights,
-    sinusoidal_codes,
-    softmax_attention,
+from mesa_lib.experiments.networks import (
+    AnyNetwork,
+    AnyTasks,
+    AttentionNetwork,
+    CopyingNetwork,
+    FeatureNetwork,
+    FeatureStep,
+    GDPlusPlusNetwork,
+    ResidualNetwork,
+    SettingError,
 )
-from mesa_lib.tasks import LinearTasks, PromptTasks, SineTasks, TaskBatch
+from mesa_lib.tasks import LinearTasks, PromptTasks, SineTasks
 from mesa_lib.training import (
     Loss,
     TrainingSettings,
@@ -39,198 +27,7 @@ from mesa_lib.training import (
     expected_query_loss,
     sampled_query_loss,
 )
-from mesa_lib.validation import non_negative_integer, non_negative_number, one_of, positive_integer, positive_number
-
-AnyTasks = LinearTasks | PromptTasks | SineTasks
-
-
-class SettingError(ValueError):
-    """A setting that cannot be: the message names it, what was expected and what was got."""
-
-
-@dataclass(frozen=True)
-class AttentionNetwork:
-    """Layers of attention on tokens (x, y): `FreeTransformer`, `Looped`, `AveragingTransformer` or `TokenTransformer`.
-
-    Args:
-        num_layers: how many layers are applied.
-        looped: whether all are one layer, with the same weights.
-        num_heads: heads of a layer.
-        start_scale: standard deviation of the first weights.
-        attention: "linear" or "softmax".
-        token_clip: tokens are clipped to plus and minus this after each layer; 0 is not at all.
-        averaging: whether attention divides by the length of the prompt.
-
-    Raises:
-        TypeError, ValueError: a count or a scale that is not positive, an unknown attention, or a choice that only
-            plain linear attention has together with one that it has not.
-    """
-
-    num_layers: int = 1
-    looped: bool = False
-    num_heads: int = 1
-    start_scale: float = 0.05
-    attention: Literal["linear", "softmax"] = "linear"
-    token_clip: float = 0.0
-    averaging: bool = False
-
-    def __post_init__(self) -> None:
-        positive_integer("num_layers", self.num_layers)
-        positive_integer("num_heads", self.num_heads)
-        positive_number("start_scale", self.start_scale)
-        one_of("attention", self.attention, ("linear", "softmax"))
-        non_negative_number("token_clip", self.token_clip)
-        for name in ("looped", "averaging"):
-            if getattr(self, name) and self.on_tokens:
-                raise ValueError(f"{name}: expected False with softmax attention or clipped tokens, got True")
-        if self.looped and self.averaging:
-            raise ValueError("averaging: expected False for a looped network, got True")
-
-    @property
-    def on_tokens(self) -> bool:
-        """Whether explicit tokens are moved; else second moments are, and implicit weights are known."""
-        return self.attention == "softmax" or self.token_clip > 0
-
-    def build(self, tasks: AnyTasks, seeds: Sequence[int]) -> nn.Module:
-        """A random start, one ensemble member a seed."""
-        linear = _linear(tasks)
-        stored = 1 if self.looped else self.num_layers
-        layers = random_layers(stored, linear.x_dim, linear.y_dim, seeds, self.num_heads, self.start_scale)
-        if self.looped:
-            return Looped(FreeTransformer(layers), self.num_layers)
-        if self.averaging:
-            return AveragingTransformer(layers)
-        if not self.on_tokens:
-            return FreeTransformer(layers)
-        kind = softmax_attention if self.attention == "softmax" else linear_attention
-        return TokenTransformer(layers, [kind] * stored, token_clip=self.token_clip or None)
-
-
-@dataclass(frozen=True)
-class CopyingNetwork:
-    """Two layers on alternating tokens x_1, y_1, x_2, ... with codes of their places; the second layer is linear.
-
-    Args:
-        codes: "sinusoidal", "fourier" (orthonormal waves) or "one-hot".
-        code_width: numbers in a sinusoidal code; the others have 2N + 1.
-        first: attention of the first layer.
-        start_scale: standard deviation of the first weights.
-
-    Raises:
-        TypeError, ValueError: unknown codes or attention, a width or a scale that is not positive.
-    """
-
-    codes: Literal["sinusoidal", "fourier", "one-hot"] = "sinusoidal"
-    code_width: int = 10
-    first: Literal["softmax", "linear"] = "softmax"
-    start_scale: float = 0.2
-
-    def __post_init__(self) -> None:
-        one_of("codes", self.codes, ("sinusoidal", "fourier", "one-hot"))
-        positive_integer("code_width", self.code_width)
-        one_of("first", self.first, ("softmax", "linear"))
-        positive_number("start_scale", self.start_scale)
-
-    def build(self, tasks: AnyTasks, seeds: Sequence[int]) -> TokenTransformer:
-        """A random start, one ensemble member a seed."""
-        linear = _linear(tasks)
-        places = 2 * linear.num_context + 1
-        if self.codes == "sinusoidal":
-            codes = sinusoidal_codes(places, self.code_width)
-        else:
-            codes = one_hot_codes(places) if self.codes == "one-hot" else fourier_codes(places)
-        size = linear.x_dim + codes.shape[-1]
-        layers = random_layers(2, size, linear.y_dim, seeds, scale=self.start_scale)
-        first = softmax_attention if self.first == "softmax" else linear_attention
-        return TokenTransformer(layers, [first, linear_attention], partial(_placed_tokens, codes=codes))
-
-
-@dataclass(frozen=True)
-class FeatureNetwork:
-    """The block of Proposition 2: an MLP that sees x alone, then one layer of linear attention (`TokenMLP`).
-
-    Args:
-        width: numbers of features.
-        hidden: units of the MLP's hidden layer.
-        activation: of the MLP.
-        start_scale: standard deviation of the attention layer's first weights.
-
-    Raises:
-        TypeError, ValueError: a size or a scale that is not positive, an unknown activation.
-    """
-
-    width: int = 39
-    hidden: int = 128
-    activation: Activation = "tanh"
-    start_scale: float = 0.1
-
-    def __post_init__(self) -> None:
-        _check_mlp(self.width, self.hidden, self.activation)
-        positive_number("start_scale", self.start_scale)
-
-    def build(self, tasks: AnyTasks, seeds: Sequence[int]) -> TokenMLP:
-        """A random start, one ensemble member a seed."""
-        mlp = random_mlp(1, self.width, seeds, (self.hidden,), self.activation, tasks.input_range)
-        return TokenMLP(mlp, [random_weights(self.width, 1, seeds, scale=self.start_scale)])
-
-
-@dataclass(frozen=True)
-class FeatureStep:
-    """The baseline: an MLP whose last layer takes one gradient step, both meta-learned (`MetaLearnedMLP`).
-
-    Args:
-        width: numbers of features.
-        hidden: units of the MLP's hidden layer.
-        activation: of the MLP.
-        eta: the first step size, on the half-MSE; it is learned.
-
-    Raises:
-        TypeError, ValueError: a size or a step that is not positive, an unknown activation.
-    """
-
-    width: int = 39
-    hidden: int = 128
-    activation: Activation = "tanh"
-    eta: float = 0.5
-
-    def __post_init__(self) -> None:
-        _check_mlp(self.width, self.hidden, self.activation)
-        positive_number("eta", self.eta)
-
-    def build(self, tasks: AnyTasks, seeds: Sequence[int]) -> MetaLearnedMLP:
-        """A random start, one ensemble member a seed."""
-        mlp = random_mlp(1, self.width, seeds, (self.hidden,), self.activation, tasks.input_range)
-        return MetaLearnedMLP(mlp, eta=self.eta)
-
-
-@dataclass(frozen=True)
-class ResidualNetwork:
-    """The paper's block: an embedding, a residual MLP that sees x and y, linear attention (`ResidualMLPBlock`).
-
-    Args:
-        token_dim: numbers of a token.
-        hidden: units of the MLP's hidden layer.
-        activation: of the MLP.
-
-    Raises:
-        TypeError, ValueError: a size that is not positive, an unknown activation.
-    """
-
-    token_dim: int = 40
-    hidden: int = 160
-    activation: Activation = "gelu"
-
-    def __post_init__(self) -> None:
-        _check_mlp(self.token_dim, self.hidden, self.activation)
-
-    def build(self, tasks: AnyTasks, seeds: Sequence[int]) -> nn.Module:
-        """A random start, one ensemble member a seed."""
-        return random_residual_block(
-            self.token_dim, seeds, hidden=self.hidden, activation=self.activation, input_scale=tasks.input_range
-        )
-
-
-AnyNetwork = AttentionNetwork | CopyingNetwork | FeatureNetwork | FeatureStep | ResidualNetwork
+from mesa_lib.validation import non_negative_integer, one_of, positive_integer, positive_number
 
 
 @dataclass(frozen=True)
@@ -319,14 +116,14 @@ class Settings:
     def __post_init__(self) -> None:
         object.__setattr__(self, "training", replace(self.training, loss=self.objective.loss))
         linear, network = isinstance(self.tasks, LinearTasks), self.network
-        if linear != isinstance(network, AttentionNetwork | CopyingNetwork):
+        if linear != isinstance(network, AttentionNetwork | CopyingNetwork | GDPlusPlusNetwork):
             raise SettingError(f"network: {type(self.network).__name__} does not fit {type(self.tasks).__name__}")
         if self.objective.kind != "sampled" and not self.exact:
             raise SettingError(
                 f"objective.kind: expected 'sampled' for a network that is not linear in the query, "
                 f"got {self.objective.kind!r}"
             )
-        if self.evaluation.reference == "gd++" and not isinstance(self.network, AttentionNetwork):
+        if self.evaluation.reference == "gd++" and isinstance(self.network, CopyingNetwork):
             raise SettingError("evaluation.reference: expected 'none' or 'one step' for a CopyingNetwork, got 'gd++'")
         if self.evaluation.reference != "none" and not linear:
             raise SettingError(
@@ -346,7 +143,9 @@ class Settings:
     @property
     def exact(self) -> bool:
         """Whether the network is linear in the query, so that its loss can be computed without sampling queries."""
-        return isinstance(self.network, AttentionNetwork) and not self.network.on_tokens
+        if isinstance(self.network, AttentionNetwork):
+            return not self.network.on_tokens
+        return isinstance(self.network, GDPlusPlusNetwork)
 
 
 GROUPS = tuple(one.name for one in fields(Settings))
@@ -354,7 +153,7 @@ _KINDS: dict[str, type] = {
     kind.__name__: kind
     for kind in (
         LinearTasks, PromptTasks, SineTasks,
-        AttentionNetwork, CopyingNetwork, FeatureNetwork, FeatureStep, ResidualNetwork,
+        AttentionNetwork, CopyingNetwork, FeatureNetwork, FeatureStep, GDPlusPlusNetwork, ResidualNetwork,
         TrainingSettings, Objective, Evaluation,
     )
 }  # fmt: skip
@@ -501,25 +300,8 @@ def _values(group: Any) -> dict[str, Any]:
     return {one.name: getattr(group, one.name) for one in fields(group) if one.name != "loss"}
 
 
-def _check_mlp(width: int, hidden: int, activation: str) -> None:
-    positive_integer("width", width)
-    positive_integer("hidden", hidden)
-    one_of("activation", activation, ("tanh", "gelu", "relu"))
-
-
 def _is_one_layer(network: AnyNetwork) -> bool:
     """Whether a network is one layer of linear attention and nothing else."""
-    if not isinstance(network, AttentionNetwork) or network.looped or network.averaging:
+    if not isinstance(network, AttentionNetwork) or network.looped or network.averaging or network.learned_start:
         return False
     return network.num_layers == 1 and not network.on_tokens
-
-
-def _linear(tasks: AnyTasks) -> LinearTasks:
-    if not isinstance(tasks, LinearTasks):
-        raise SettingError(f"tasks: expected LinearTasks, got {type(tasks).__name__}")
-    return tasks
-
-
-def _placed_tokens(batch: TaskBatch, codes: Float[Tensor, "context token"]) -> Tokens:
-    """`interleaved_tokens`, with the codes where the batch is."""
-    return interleaved_tokens(batch, codes.to(batch.context_x))

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import torch
 from distributed import Client, LocalCluster, Worker
 
@@ -255,6 +256,47 @@ def on_a_cluster(top: Path, reference: dict[str, str]) -> dict[str, object]:
     }
 
 
+def loky_workers() -> list[psutil.Process]:
+    """The processes that train for `--jobs`."""
+    return [one for one in psutil.Process().children(recursive=True) if "popen_loky" in " ".join(one.cmdline())]
+
+
+def kill_process_when_busy(folder: Path, killed: list[int]) -> None:
+    """`kill_when_busy`, of processes that are known only once they are there."""
+    for _ in range(20000):
+        if len(list(folder.glob("*/*.checkpoint"))) >= 2:
+            kill_when_busy(folder, [one.pid for one in loky_workers()], killed)
+            return
+        time.sleep(0.001)
+
+
+def with_a_lost_process(top: Path, reference: dict[str, str]) -> dict[str, object]:
+    """Two processes, one of which is killed: what is said, what is still at work then, and what a second call does."""
+    folder, killed, first, words = top / "lost", [], [], ""
+    killer = threading.Thread(target=kill_process_when_busy, args=(folder, killed))
+    killer.start()
+    try:
+        first += [said for _, said in run_all(plan(folder), workers=2)]
+    except RunError as error:
+        words = str(error)
+    killer.join()
+    _, alive = psutil.wait_procs(loky_workers(), timeout=20)
+    finished = len(list(folder.glob("*/seed-*.json")))
+    again = [said for _, said in run_all(plan(folder))]
+    results = [json.loads(path.read_text())["made_by"] for path in sorted(folder.glob("*/seed-*.json"))]
+    return {
+        "killed": len(killed),
+        "first": first,
+        "words": words,
+        "finished": finished,
+        "alive": len(alive),
+        "again": again,
+        "sessions": sum(len(one["sessions"]) for one in results),
+        "alike": numbers(folder) == reference,
+        "left": [path.name for path in folder.glob("*/*") if path.suffix in (".checkpoint", ".new")],
+    }
+
+
 def main(top: Path) -> None:
     torch.set_num_threads(1)
     list(run_all(plan(top / "alone")))
@@ -272,6 +314,7 @@ def main(top: Path) -> None:
     }
     said = [(one.seeds[0], words) for one, words in run_all(plan(top / "two"), workers=2)]
     report["two processes"] = {"ended": sorted(said), "alike": numbers(top / "two") == reference}
+    report["a lost process"] = with_a_lost_process(top, reference)
     sys.stdout.write(json.dumps(report) + "\n")
 
 

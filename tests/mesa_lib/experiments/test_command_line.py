@@ -2,8 +2,10 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
+import time
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -83,6 +85,13 @@ def test_list_names_all_and_says_what_can_be_set(capsys):
     assert "run figure-3 --scale paper --set tasks.input_range=1 training.clip_norm=10" in printed
 
 
+def test_the_page_on_running_names_every_experiment_and_its_scales():
+    page = (Path(__file__).parents[3] / "book" / "running.md").read_text(encoding="utf-8")
+    rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| `")]
+    named = {row[0].strip("|` "): row[-1].strip("| ") for row in rows if len(row) == 3}
+    assert named == {name: ", ".join(one.scales) for name, one in EXPERIMENTS.items()}
+
+
 def test_overrides_reach_the_run_and_its_description(tmp_path):
     assert run(tmp_path / "run", "plateaus", "--seeds", "1", "--set", "num_steps=4", "two-heads:num_heads=3") == 0
     described = json.loads((tmp_path / "run" / "run.json").read_text())["settings"]
@@ -118,6 +127,7 @@ def test_what_is_asked_wrongly_is_refused_before_any_file(arguments, message, tm
         (["run", "figure-2", "--seeds", "0"], "argument --seeds: expected a positive integer, got '0'"),
         (["run", "figure-2", "--jobs", "two"], "argument --jobs: expected a positive integer, got 'two'"),
         (["run", "figure-2", "--device", "tpu"], "argument --device: invalid choice: 'tpu'"),
+        (["run", "figure-2", "--out", ""], "argument --out: expected the path of a folder, got ''"),
         ([], "the following arguments are required: VERB"),
     ],
 )
@@ -211,11 +221,36 @@ def test_without_joblib_or_dask_their_options_say_what_to_install(tmp_path, caps
         )
 
 
-@pytest.mark.parametrize("address", ["nowhere", "tcp://127.0.0.1:1"])
-def test_a_scheduler_that_does_not_answer_is_refused(address, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(parallel, "SECONDS_TO_ANSWER", 0.3)
+@pytest.mark.parametrize(
+    ("address", "reason"),
+    [
+        ("tcp://127.0.0.1:1", "ConnectionRefusedError"),
+        ("127.0.0.1:1", "ConnectionRefusedError"),
+        ("nowhere", "expected a host and a port, as in tcp://HOST:8786"),
+        ("tcp://127.0.0.1", "expected a host and a port, as in tcp://HOST:8786"),
+        ("tcp://127.0.0.1:99999", "Port out of range"),
+        ("tcp://[::1", "Invalid IPv6 URL"),
+        ("", "expected a host and a port"),
+    ],
+)
+def test_an_address_where_nobody_listens_is_refused_at_once_and_before_any_file(address, reason, tmp_path, capsys):
+    began = time.monotonic()
     assert run(tmp_path / "run", "figure-2", "--dask", address) == 1
-    assert f"--dask: expected the address of a scheduler that answers, got '{address}'" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert said.startswith(f"mesa: --dask: expected the address of a scheduler that answers, got '{address}'")
+    assert reason in said and not (tmp_path / "run").exists()
+    assert time.monotonic() - began < parallel.SECONDS_TO_ANSWER
+
+
+def test_a_program_that_is_no_scheduler_is_refused(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(parallel, "SECONDS_TO_ANSWER", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
+        assert run(tmp_path / "run", "figure-2", "--dask", address) == 1
+    said = capsys.readouterr().err
+    assert f"--dask: expected the address of a scheduler that answers, got '{address}'" in said
+    assert run(tmp_path / "run", "figure-2", "--dask", "http://127.0.0.1:1") == 1
+    assert "unknown address scheme" in capsys.readouterr().err
 
 
 def test_the_package_is_a_program_that_needs_neither_joblib_nor_dask():

@@ -67,6 +67,19 @@ def test_two_processes_give_the_numbers_of_one(happened):
     assert happened["two processes"]["alike"]
 
 
+def test_a_lost_process_ends_the_run_in_words_and_the_same_command_loses_nothing(happened):
+    lost = happened["a lost process"]
+    assert lost["killed"] == 1 and lost["alive"] == 0
+    finished = lost["finished"]
+    assert f"a worker died (TerminatedWorkerError): {finished} of 4 trainings are finished, the others" in lost["words"]
+    assert lost["words"].endswith("have their checkpoints. Repeat the same command to go on")
+    # What was finished is not touched, what was begun goes on where it stopped, and nothing is trained twice.
+    taken_up = sum(said.startswith("went on from step") for said in lost["again"])
+    assert lost["again"].count("was finished") == finished and len(lost["again"]) == 4
+    assert taken_up >= 1 and lost["sessions"] == 4 + taken_up
+    assert lost["alike"] and lost["left"] == []
+
+
 def test_a_cluster_that_loses_a_worker_loses_nothing_and_does_nothing_twice(happened):
     cluster = happened["cluster"]
     assert cluster["killed"] == 1

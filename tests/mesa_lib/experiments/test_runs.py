@@ -144,11 +144,27 @@ def test_progress_says_step_loss_speed_and_the_time_that_is_left(tmp_path, monke
     monkeypatch.setattr(running.time, "monotonic", lambda: now.__setitem__(0, now[0] + 6) or now[0])
     ended(plan(tmp_path / "run", seeds=(0,), seconds=60))
     lines = [line for line in capsys.readouterr().err.splitlines() if line]
-    assert lines
-    for line in lines:
+    trained = [line for line in lines if " measured " not in line]
+    assert trained and "one-layer, seed 0: trained; measured 2 of 3 records" in lines
+    for line in trained:
         words = line.split(": ", 1)[1]
         assert line.startswith("one-layer, seed 0: step ") and words.startswith("step ")
         assert all(part in words for part in (" of 6, loss ", " at step ", " steps/s, ", " s left"))
+
+
+def test_a_training_that_goes_on_says_the_loss_that_was_recorded_last(tmp_path, monkeypatch, capsys):
+    one = plan(tmp_path / "run", "figure-2", "record_every=2", seeds=(0,), seconds=1e-9)
+    with monkeypatch.context() as patched:
+        stopped_at(3, patched)
+        with pytest.raises(KeyboardInterrupt):
+            ended(one)
+    recorded, _ = read_checkpoint(one.jobs[0].checkpoint, {})
+    capsys.readouterr()
+    now = [0.0]
+    monkeypatch.setattr(running.time, "monotonic", lambda: now.__setitem__(0, now[0] + 20) or now[0])
+    ended(one)
+    first = capsys.readouterr().err.splitlines()[0]
+    assert f"step 4 of 6, loss {float(recorded.tensors['records/loss'][-1]):.4g} at step 2, " in first
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
@@ -13,12 +14,15 @@ from mesa_lib.experiments import (
     AttentionNetwork,
     CopyingNetwork,
     Evaluation,
+    FeatureNetwork,
+    GDPlusPlusNetwork,
     Objective,
     SettingError,
     Settings,
     experiment,
     override,
 )
+from mesa_lib.experiments.measures import levels
 from mesa_lib.experiments.settings import as_plain, from_plain, keys
 
 
@@ -43,6 +47,9 @@ RELEASED = {
     ("softmax", "two-heads"): (5_000, 1e-3, 1e-3, 0.002),
     ("plateaus", "one-head"): (5_000, 1e-3, 1e-3, 0.002),
     ("plateaus", "two-heads"): (5_000, 1e-3, 1e-3, 0.002),
+    ("figure-7", "ten-layers"): (5_000, 5e-4, 10.0, 0.0002),
+    ("gd-plus-plus", "two-layers"): (1_000, 1e-3, 1e-3, None),
+    ("gd-plus-plus", "five-layers"): (30_000, 5e-4, 10.0, None),
 }
 
 
@@ -52,12 +59,17 @@ def test_the_papers_scale_is_that_of_the_released_code(name, part):
     steps, rate, clip, variance = RELEASED[name, part]
     training = settings.training
     assert (training.num_steps, training.learning_rate, training.clip_norm) == (steps, rate, clip)
-    assert training.batch_size == 2048 and settings.objective.kind == "sampled" and settings.tasks.num_queries == 1
-    assert training.betas == ((0.9, 0.999) if part == "mlp-and-step" else (0.9, 0.98))
+    assert training.batch_size == (512 if name == "gd-plus-plus" else 2048)
+    assert settings.objective.kind == "sampled" and settings.tasks.num_queries == 1
+    baseline = name == "gd-plus-plus" or part == "mlp-and-step"
+    assert training.betas == ((0.9, 0.999) if baseline else (0.9, 0.98))
     assert {training.rate_at(step) for step in (0, steps // 2, steps - 1)} == {1.0}
     if isinstance(settings.tasks, mesa.LinearTasks):
         assert (settings.tasks.x_dim, settings.tasks.num_context, settings.tasks.input_range) == (10, 10, 0.5)
         assert settings.evaluation.num_tasks == 10_000
+        if variance is None:  # where GD++ starts: P = lr / N for targets, lr / N^2 for inputs
+            assert settings.network.gamma == pytest.approx(settings.network.eta / 10**2, rel=1e-12)
+            return
         fan_in = 20 if name == "figure-5" else 11
         assert settings.network.start_scale**2 * fan_in == pytest.approx(variance, rel=1e-12)
 
@@ -74,7 +86,8 @@ def test_tokens_are_clipped_where_the_released_code_does_it():
         for part, settings in one.scales.get("paper", {}).items()
         if isinstance(settings.network, AttentionNetwork)
     }
-    assert {key for key, clip in clips.items() if clip == 10.0} == {("figure-3", "five-layers")}
+    clipped = {("figure-3", "five-layers"), ("figure-7", "ten-layers")}
+    assert clips == {key: 10.0 if key in clipped else 0.0 for key in clips}
 
 
 def test_clipped_tokens_are_those_of_a_loop_over_layers(draw_batch, draw):
@@ -87,6 +100,60 @@ def test_clipped_tokens_are_those_of_a_loop_over_layers(draw_batch, draw):
     network = mesa.TokenTransformer(layers, [mesa.linear_attention] * 2, token_clip=1.5)
     assert (query.abs() == 1.5).any(), "nothing was clipped"
     torch.testing.assert_close(network(batch), -query[..., -2:], rtol=0, atol=1e-12)
+
+
+def test_clipped_tokens_may_be_looped():
+    """Where nothing is clipped, it is the looped network; and what trains one layer trains all."""
+    tasks = mesa.LinearTasks(4, num_context=5, input_range=0.5)
+    settings = mesa.TrainingSettings(num_steps=5, batch_size=8, warmup_steps=0, loss=mesa.sampled_query_loss)
+    networks = [AttentionNetwork(3, looped=True, start_scale=0.3, token_clip=clip) for clip in (0.0, 100.0)]
+    free, clipped = (mesa.train(one.build(tasks, [0, 1]), tasks, [0, 1], settings).learner for one in networks)
+    assert len(list(clipped.parameters())) == 4
+    fresh = tasks.sample(20, mesa.generator(0, "validation tasks"))
+    torch.testing.assert_close(clipped(fresh), free(fresh), rtol=1e-4, atol=1e-5)
+
+
+def test_each_network_is_built_as_its_chapter_builds_it(draw_batch):
+    tasks, seeds = mesa.LinearTasks(num_queries=2, constant_input=True), [0, 1]
+    batch = tasks.sample(6, mesa.generator(0, "validation tasks"))
+    random = mesa.random_weights(11, 1, seeds, 2, 0.1)
+
+    with_sink = AttentionNetwork(num_heads=2, start_scale=0.1, attention="softmax", sink=1.0).build(tasks, seeds)
+    by_hand = mesa.TokenTransformer([random], [partial(mesa.softmax_attention, sink=1.0)])
+    assert torch.equal(with_sink(batch), by_hand(batch))
+
+    start = AttentionNetwork(num_heads=2, start_scale=0.1, learned_start=True).build(tasks, seeds)
+    assert isinstance(start, mesa.LearnedStart) and not start.start.any()
+    assert torch.equal(start(batch), mesa.FreeTransformer([random])(batch))
+
+    tied = GDPlusPlusNetwork(3, looped=True, eta=2.0, gamma=0.1).build(mesa.LinearTasks(5), seeds)
+    few = draw_batch(4, x_dim=5, y_dim=1, num_context=10).to(torch.float32)
+    steps = mesa.gd_plus_plus(few, etas=[2.0] * 3, gammas=[0.1] * 2)
+    torch.testing.assert_close(tied(few), steps.expand(2, -1, -1, -1), rtol=1e-5, atol=1e-5)
+    assert tied.log_etas.shape == (2, 1)
+
+    equal = FeatureNetwork(5, 7, equal_start=True).build(mesa.SineTasks(), seeds)
+    (layer,) = equal.layers()
+    assert torch.equal(layer.w_q, layer.w_k) and torch.equal(layer.w_k, mesa.random_weights(5, 1, seeds, scale=0.1).w_k)
+
+
+def test_scores_by_place_do_not_see_what_stands_there():
+    tasks = mesa.LinearTasks(3, num_context=4)
+    network = CopyingNetwork("one-hot", by_place=True).build(tasks, [0])
+    first = network.layers()[0]
+    assert not first.w_k[..., :3].any() and not first.w_q[..., 12:].any() and first.w_k[..., 3:12].all()
+
+
+def test_theorys_levels_know_shapes_and_constants():
+    parts = experiment("other-tasks").parts("book")
+    shape, biases = levels(parts["shape"]), levels(parts["biases"])
+    assert biases == {"one gradient step": mesa.optimal_loss(mesa.LinearTasks())}
+    # For normal inputs the best G leaves 1/2 tr C - 1/2 tr C^2 G, with G^-1 = (1 + 1/N) C + (tr C / N) I.
+    variances = torch.tensor(parts["shape"].tasks.input_covariance, dtype=torch.float64).diagonal()
+    left = variances - variances.square() / (1.1 * variances + variances.sum() / 10)
+    assert shape["one step, times the best matrix"] == pytest.approx(float(left.sum() / 2), rel=1e-12)
+    assert variances.sum() == pytest.approx(10 / 3, abs=1e-5)
+    assert variances[0] / variances[-1] == pytest.approx(10, rel=1e-5)
 
 
 @pytest.mark.parametrize("settings", list(every_part()))
@@ -183,8 +250,12 @@ def test_groups_that_do_not_go_together_are_refused(refused):
         SettingError,
         "evaluation.reference: expected 'none' or 'one step' for a CopyingNetwork, got 'gd++'",
     )
-    refused(lambda: AttentionNetwork(looped=True, token_clip=1.0), ValueError, "looped: expected False with softmax")
-    refused(lambda: AttentionNetwork(looped=True, averaging=True), ValueError, "averaging: expected False for a looped")
+    refused(lambda: AttentionNetwork(averaging=True, token_clip=1.0), ValueError, "averaging: expected False with soft")
+    refused(
+        lambda: AttentionNetwork(looped=True, averaging=True), ValueError, "averaging: expected False for a network"
+    )
+    refused(lambda: AttentionNetwork(sink=1.0), ValueError, "sink: expected 0 for linear attention, got 1.0")
+    refused(lambda: Settings(mesa.SineTasks(), GDPlusPlusNetwork(), training), SettingError, "network: GDPlusPlusNetw")
 
 
 def test_plain_settings_of_another_version_are_refused():

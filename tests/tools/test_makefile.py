@@ -33,3 +33,14 @@ def test_the_interpreter_that_is_named_is_the_one_used(folder, tmp_path):
     )
     assert made.returncode == 0, made.stderr
     assert f"Making .venv with {interpreter} (" in made.stdout
+
+
+def test_every_page_is_read_anew_and_every_warning_is_an_error(tmp_path):
+    """Sphinx does not see that an extension, a docstring or much of the configuration has changed: so all, always."""
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    for name in ("requirements.txt", "requirements-weights.txt"):
+        (tmp_path / name).touch()
+    told = subprocess.run(["make", "--dry-run", "html"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    build = told.stdout.splitlines()[-1].split()
+    assert build[0].endswith("jupyter-book")
+    assert {"build", "--all", "-W", "-n", "--keep-going"} <= set(build)

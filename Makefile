@@ -22,9 +22,19 @@ help:  ## list the verbs
 book: execute  ## execute every chapter, then build the HTML (in _build/html)
 	@$(MAKE) --no-print-directory html
 
-# --all: a page is not re-read when only the configuration or a local extension has changed.
+# All pages are read anew (--all) unless, since a build without a warning, nothing has changed but pages themselves: that an
+# extension, a docstring, a claim or the configuration is another, Sphinx does not see. What only a full build can notice,
+# an unchanged page that refers to what a changed one no longer has, the tests and a `make clean html` do.
+BUILT := _build/.built
+AROUND = find Makefile requirements.txt _config.yml _toc.yml CHANGELOG.md assignments mesa_lib book -newer $(BUILT) \
+    ! -path book ! -path 'book/*.ipynb' ! -path 'book/*.md' ! -path '*__pycache__*' ! -path '*.ipynb_checkpoints*'
+
 html: $(INSTALLED)  ## build the HTML from the outputs that the chapters hold
-	$(VENV)/bin/jupyter-book build . --all -W -n --keep-going
+	@mkdir -p _build && touch _build/.building
+	@if [ -f $(BUILT) ] && [ -z "$$($(AROUND))" ]; then all=; else all=--all; rm -f $(BUILT); fi; \
+	echo "$(VENV)/bin/jupyter-book build . $$all -W -n --keep-going"; \
+	$(VENV)/bin/jupyter-book build . $$all -W -n --keep-going || { rm -f $(BUILT); exit 1; }
+	@mv _build/.building $(BUILT)
 
 zip: html  ## pack the built pages into _build/mesa-site.zip, for reading without a network
 	$(RUN) -c 'import shutil; shutil.make_archive("_build/mesa-site", "zip", "_build/html")'

@@ -124,7 +124,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Register the hooks."""
     gc.disable()
     for group, name in PLUGINS:
-        register_plugin(group, name, find_plugin(group, name))
+        register_plugin(group, name, find_plugin(group, name), force=True)
     app.setup_extension("sphinx_proof")
     app.add_domain(MergedProofs, override=True)
     app.add_search_language(RememberedEnglish)

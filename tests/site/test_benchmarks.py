@@ -39,11 +39,13 @@ def test_the_slowest_page_is_named_beside_the_aim():
     one = {
         "seconds": 12.0,
         "processor seconds": 11.0,
+        "one chapter": {"seconds": 4.0, "processor seconds": 3.0},
         "browser": "Chromium 1",
         "visits": 5,
         "aims": aims,
         "pages": pages,
     }
     lines = markdown("pages", {"pages": one})
+    assert "12.0 seconds when all pages are new" in lines[0] and "4.0 seconds when one chapter has changed" in lines[0]
     assert "| until a page shows something | 1000 | 450.0 | 500.0, [](/book/references.md) |" in lines
     assert "| until its widgets answer | 1500 | 900.0 | 900.0, [](/book/softmax.ipynb) |" in lines

@@ -25,6 +25,7 @@ from mesa_lib.training import (
     TrainingSettings,
     clamped_query_loss,
     expected_query_loss,
+    geman_mcclure_query_loss,
     sampled_query_loss,
 )
 from mesa_lib.validation import non_negative_integer, one_of, positive_integer, positive_number
@@ -37,17 +38,18 @@ class Objective:
     Args:
         kind: "expected": exact in the query (`expected_query_loss`). "sampled": the paper's, on sampled queries
             (`sampled_query_loss`). "clamped": exact, and no task counts more than `cap` (`clamped_query_loss`).
-        cap: the most that one task may count, where the kind is "clamped".
+            "geman-mcclure": the same, and what a task counts levels off smoothly (`geman_mcclure_query_loss`).
+        cap: the most that one task may count, where the kind is "clamped" or "geman-mcclure".
 
     Raises:
         TypeError, ValueError: an unknown kind, a cap that is not positive.
     """
 
-    kind: Literal["expected", "sampled", "clamped"] = "expected"
+    kind: Literal["expected", "sampled", "clamped", "geman-mcclure"] = "expected"
     cap: float = 1.0
 
     def __post_init__(self) -> None:
-        one_of("kind", self.kind, ("expected", "sampled", "clamped"))
+        one_of("kind", self.kind, ("expected", "sampled", "clamped", "geman-mcclure"))
         positive_number("cap", self.cap)
 
     @property
@@ -55,6 +57,8 @@ class Objective:
         """The loss as the trainer takes it."""
         if self.kind == "clamped":
             return clamped_query_loss(self.cap)
+        if self.kind == "geman-mcclure":
+            return geman_mcclure_query_loss(self.cap)
         return expected_query_loss if self.kind == "expected" else sampled_query_loss
 
 

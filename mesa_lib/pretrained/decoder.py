@@ -174,6 +174,14 @@ class DecoderBlock:
 
     Raises:
         TypeError, ValueError: the shapes do not fit together.
+
+    Example:
+        >>> attention = mesa.random_weights(3, 1, seeds=[0]).members(0)
+        >>> ones = torch.ones(8, 4)
+        >>> gain = torch.tensor([2.0, 1.0, 1.0, 1.0])
+        >>> block = mesa.DecoderBlock(attention, gain, ones, ones, ones.mT, torch.ones(4))
+        >>> torch.equal(block.folded().w_k[..., 0], 2 * attention.w_k[..., 0])
+        True
     """
 
     attention: AttentionWeights
@@ -207,6 +215,16 @@ class Decoder:
         final_gain: the gain of the norm before the read-out, (token,).
         rotation_base: see `rotate_pairs`.
         epsilon: what is added to a mean square before its root is taken.
+
+    Example:
+        >>> attention = mesa.random_weights(3, 1, seeds=[0]).members(0)
+        >>> ones = torch.ones(8, 4)
+        >>> gain = torch.tensor([2.0, 1.0, 1.0, 1.0])
+        >>> block = mesa.DecoderBlock(attention, gain, ones, ones, ones.mT, torch.ones(4))
+        >>> model = mesa.Decoder(torch.eye(4), (block,), torch.ones(4), rotation_base=10_000.0, epsilon=1e-5)
+        >>> prompt = torch.tensor([[0, 1, 2]])
+        >>> tuple(model.logits(prompt).shape)  # (task, y)
+        (1, 4)
     """
 
     embedding: Float[Tensor, "y token"]

@@ -11,11 +11,6 @@ import pytest
 import mesa_lib as mesa
 from tools.toc import ROOT
 
-# Public names that still lack an example. The list may shrink; nothing may be added.
-WITHOUT = {
-    "Decoder",
-    "DecoderBlock",
-}
 API = ROOT / "book" / "api.md"
 
 
@@ -44,10 +39,7 @@ def preamble() -> str:
 @pytest.mark.parametrize("name", described())
 def test_the_example_prints_what_it_says(name):
     test = example(name)
-    if not test.examples:
-        assert name in WITHOUT, f"{name}: its docstring has no example (>>>)"
-        return
-    assert name not in WITHOUT, f"{name} has an example: take it off the list"
+    assert test.examples, f"{name}: its docstring has no example (>>>)"
     test.globs = {}
     exec(preamble(), test.globs)
     said: list[str] = []
@@ -60,7 +52,3 @@ def test_the_example_prints_what_it_says(name):
 def test_the_last_line_of_an_example_prints_something():
     silent = [name for name in described() if (lines := example(name).examples) and not any(e.want for e in lines)]
     assert silent == []
-
-
-def test_names_without_an_example_exist():
-    assert WITHOUT - set(described()) == set()

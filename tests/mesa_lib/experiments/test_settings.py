@@ -225,7 +225,7 @@ def test_a_matrix_may_be_given():
         ("betas=0.9,x", "expected 2 numbers with a comma between them, got '0.9,x'"),
         ("inputs=gauss", "expected one of 'uniform', 'normal', 'laplace', 'rademacher', got 'gauss'"),
         ("teacher_mean=3", "expected a matrix such as [[1, 0], [0, 1]], or none, got '3'"),
-        ("kind=least", "--set objective.kind=least: expected one of 'expected', 'sampled', 'clamped', got 'least'"),
+        ("kind=least", "kind=least: expected one of 'expected', 'sampled', 'clamped', 'geman-mcclure', got 'least'"),
         ("attention=softmax", "objective.kind: expected 'sampled' for a network that is not linear in the query"),
         ("b:num_loops=3", "evaluation.num_loops: expected 0 but for one layer of linear attention, got 3"),
         ("num_signals=3", "evaluation.num_signals: expected 0 but for a CopyingNetwork, got 3"),
@@ -279,3 +279,19 @@ def test_the_books_scale_of_figure_2_is_the_chapters():
     assert replace(settings.training, loss=chapter.loss) == chapter and settings.tasks == mesa.LinearTasks()
     start = settings.network.build(settings.tasks, [3]).layers()[0]
     assert torch.equal(start.w_k, mesa.random_weights(10, 1, seeds=[3], scale=0.0135).w_k)
+
+
+@pytest.mark.parametrize(
+    ("kind", "loss"),
+    [
+        ("expected", mesa.expected_query_loss),
+        ("sampled", mesa.sampled_query_loss),
+        ("clamped", mesa.clamped_query_loss(0.2)),
+        ("geman-mcclure", mesa.geman_mcclure_query_loss(0.2)),
+    ],
+)
+def test_each_objective_is_its_loss(kind, loss):
+    tasks = mesa.LinearTasks()
+    batch = tasks.sample(20, mesa.generator(0, "training tasks"))
+    network = mesa.FreeTransformer([mesa.random_weights(10, 1, [0], scale=0.1)])
+    assert torch.equal(Objective(kind, cap=0.2).loss(network, batch, tasks), loss(network, batch, tasks))

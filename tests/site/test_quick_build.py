@@ -1,16 +1,14 @@
 """A build on many cores makes the pages of a build on one, and complains of the same."""
 
-import gc
 import importlib
-import io
+import json
 import queue
 import re
-import warnings
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
-from sphinx.application import Sphinx
-from sphinx.util.docutils import docutils_namespace, patch_docutils
 
 from tools.toc import ROOT
 
@@ -22,6 +20,23 @@ CONFIG = {
     "numfig": True,
     "nitpicky": True,
 }
+# Builds in a process of its own, as jupyter-book does: Sphinx forks, and a process of tests has threads (a browser's,
+# torch's) whose locks a fork would inherit for ever.
+BUILD = """\
+import gc, io, json, sys, warnings
+from pathlib import Path
+from sphinx.application import Sphinx
+
+extensions, source, folder, cores, config = sys.argv[1:]
+sys.path.insert(0, extensions)
+import quick_build
+quick_build.cores = lambda: int(cores)
+warnings.simplefilter("ignore")
+log = io.StringIO()
+app = Sphinx(source, None, Path(folder, "html"), Path(folder, "trees"), "html", json.loads(config), None, log)
+app.build()
+print(json.dumps({"log": log.getvalue(), "parallel": app.parallel, "collects": gc.isenabled()}))
+"""
 PAGE = """\
 {name}
 ======
@@ -56,7 +71,7 @@ def quick_build(monkeypatch):
 
 
 @pytest.fixture
-def build(quick_build, monkeypatch, tmp_path):
+def build(tmp_path):
     source = tmp_path / "source"
     source.mkdir()
     for name in NAMES:
@@ -64,26 +79,25 @@ def build(quick_build, monkeypatch, tmp_path):
     (source / "index.rst").write_text("Index\n=====\n\n.. toctree::\n\n" + "".join(f"   {name}\n" for name in NAMES))
 
     def built(cores):
-        """The files of the site, by name, the complaints, and how many processes there may be."""
-        monkeypatch.setattr(quick_build, "cores", lambda: cores)
-        folder, log = tmp_path / str(cores), io.StringIO()
-        with patch_docutils(), docutils_namespace(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of Python's own kind, from Sphinx's libraries
-            app = Sphinx(source, None, folder / "html", folder / "trees", "html", CONFIG, None, log)
-            app.build()
+        """The files of the site, by name, the complaints, and what else the build tells of itself."""
+        folder = tmp_path / str(cores)
+        arguments = [ROOT / "book" / "_ext", source, folder, cores, json.dumps(CONFIG)]
+        command = [sys.executable, "-c", BUILD, *map(str, arguments)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+        told = json.loads(done.stdout.splitlines()[-1])
         site = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.glob("html/**/*.*")}
-        return site, re.sub(r"\x1b\[[0-9;]*m", "", log.getvalue()), app.parallel
+        return site, re.sub(r"\x1b\[[0-9;]*m", "", told["log"]), told
 
     return built
 
 
 def test_pages_are_the_same_on_many_cores(build):
     (one, complaints_of_one, alone), (many, complaints_of_many, together) = build(1), build(3)
-    assert (alone, together) == (1, 4)
+    assert (alone["parallel"], together["parallel"]) == (1, 4)
     assert complaints_of_one == complaints_of_many == ""
+    assert alone["collects"] and together["collects"]
     assert {"html/a.html", "html/searchindex.js", "html/sitemap.xml"} <= set(one)
     assert one == many
-    assert gc.isenabled()
 
 
 @pytest.mark.parametrize("kind", ["theorem", "equation", "label", "exercise"])

@@ -82,7 +82,7 @@ def build(tmp_path):
         """The files of the site, by name, the complaints, and what else the build tells of itself."""
         folder = tmp_path / str(cores)
         arguments = [ROOT / "book" / "_ext", source, folder, cores, json.dumps(CONFIG)]
-        command = [sys.executable, "-c", BUILD, *map(str, arguments)]
+        command = [sys.executable, "-B", "-c", BUILD, *map(str, arguments)]
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
         told = json.loads(done.stdout.splitlines()[-1])
         site = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.glob("html/**/*.*")}
